@@ -1,7 +1,7 @@
 """What can go wrong between us and the API server, as exceptions that say what is known.
 
-Three answers matter to whoever writes: the server refused (`ApiError` and its kinds: nothing was done), nobody
-knows (`OutcomeUnknown`: read again before doing anything else), the request never left (`Unreachable`).
+Three answers matter to whoever writes: the server refused (`ApiError` and its kinds: nothing was done);
+nobody knows (`OutcomeUnknown`: read again before anything else); the request never left (`Unreachable`).
 """
 
 from __future__ import annotations
