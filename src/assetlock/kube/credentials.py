@@ -55,7 +55,7 @@ class Fixed:
         """The one credential."""
         return self.credential
 
-    def refused(self, credential: Credential) -> bool:
+    def refused(self, credential: Credential) -> bool:  # noqa: ARG002
         """There is no other."""
         return False
 

@@ -2,7 +2,7 @@
 
 Understood: CA, certificate, key and token, as data or as a file; username and password; `exec` plugins;
 `proxy-url`, `tls-server-name`, `insecure-skip-tls-verify`; impersonation (`as`, `as-groups`, `as-uid`,
-`as-user-extra`). Wrong or missing entries raise `ValueError` with the name of the entry.
+`as-user-extra`). Wrong or missing entries raise `KubeconfigError` with the name of the entry.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ from assetlock.kube.tls import Tls
 Fields: TypeAlias = Mapping[str, Any]
 
 
+class KubeconfigError(ValueError):
+    """A kubeconfig can't be used; says which entry is wrong."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A named cluster, user or context, and the folder that its relative paths start from."""
@@ -37,7 +41,7 @@ class Entry:
         """A field that is text, or None if it is absent or empty."""
         value = self.fields.get(name)
         if value is not None and not isinstance(value, str):
-            raise ValueError(f"{self.what}: {name} must be text")
+            raise KubeconfigError(f"{self.what}: {name} must be text")
         return value or None
 
     def path(self, name: str) -> Path | None:
@@ -51,7 +55,7 @@ class Entry:
         try:
             return base64.b64decode(value, validate=False).decode("ascii") if value else None
         except (binascii.Error, UnicodeDecodeError) as error:
-            raise ValueError(f"{self.what}: {name} is not a PEM text in base64") from error
+            raise KubeconfigError(f"{self.what}: {name} is not a PEM text in base64") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ def load(paths: Sequence[Path], context: str | None = None) -> Chosen:
         (file["current-context"] for _, file in files if file.get("current-context")), None
     )
     if not name:
-        raise ValueError(f"{_named(paths)}: no context is chosen, and there is no current-context")
+        raise KubeconfigError(f"{_named(paths)}: no context is chosen, and there is no current-context")
     entry = _find(files, "context", name, paths)
     cluster = _find(files, "cluster", entry.text("cluster"), paths)
     user = _find(files, "user", entry.text("user"), paths) if entry.text("user") else _NOBODY
@@ -89,6 +93,13 @@ def load(paths: Sequence[Path], context: str | None = None) -> Chosen:
 
 
 _NOBODY = Entry("no user", {}, Path())
+_TOLD_TO_PLUGINS = (
+    "server",
+    "tls-server-name",
+    "insecure-skip-tls-verify",
+    "certificate-authority-data",
+    "proxy-url",
+)
 
 
 def _named(paths: Iterable[Path]) -> str:
@@ -99,9 +110,9 @@ def _parsed(path: Path) -> Fields:
     try:
         parsed = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not YAML: {error}") from error
+        raise KubeconfigError(f"{path} is not YAML: {error}") from error
     if not isinstance(parsed, dict):
-        raise ValueError(f"{path} is not a kubeconfig")
+        raise KubeconfigError(f"{path} is not a kubeconfig")
     return parsed
 
 
@@ -110,14 +121,14 @@ def _find(files: Sequence[tuple[Path, Fields]], kind: str, name: str | None, pat
         for item in file.get(f"{kind}s") or []:
             if isinstance(item, dict) and item.get("name") == name and isinstance(item.get(kind), dict):
                 return Entry(f"{kind} {name!r}", item[kind], folder)
-    raise ValueError(f"{_named(paths)}: there is no {kind} named {name!r}")
+    raise KubeconfigError(f"{_named(paths)}: there is no {kind} named {name!r}")
 
 
 def _server(cluster: Entry) -> str:
     server = (cluster.text("server") or "").rstrip("/")
     url = urllib.parse.urlsplit(server)
     if url.scheme not in ("http", "https") or not url.hostname:
-        raise ValueError(f"{cluster.what}: server must be a URL like https://host:6443, not {server!r}")
+        raise KubeconfigError(f"{cluster.what}: server must be a URL like https://host:6443, not {server!r}")
     return server
 
 
@@ -126,7 +137,7 @@ def _proxy(cluster: Entry) -> str | None:
     try:
         return check_proxy(proxy) if proxy else None
     except ValueError as error:
-        raise ValueError(f"{cluster.what}: proxy-url: {error}") from error
+        raise KubeconfigError(f"{cluster.what}: proxy-url: {error}") from error
 
 
 def _tls(cluster: Entry, user: Entry) -> Tls:
@@ -141,10 +152,10 @@ def _tls(cluster: Entry, user: Entry) -> Tls:
         insecure=bool(cluster.fields.get("insecure-skip-tls-verify")),
     )
     if bool(tls.certificate_data or tls.certificate_file) != bool(tls.key_data or tls.key_file):
-        raise ValueError(f"{user.what}: a client certificate and its key go together; one is missing")
+        raise KubeconfigError(f"{user.what}: a client certificate and its key go together; one is missing")
     for file in tls.files():
         if not file.is_file():
-            raise ValueError(f"{cluster.what}, {user.what}: there is no file {file}")
+            raise KubeconfigError(f"{cluster.what}, {user.what}: there is no file {file}")
     return tls
 
 
@@ -159,7 +170,7 @@ def _credentials(cluster: Entry, user: Entry) -> CredentialSource:
     if "exec" in user.fields:
         return PluginCredentials(_plugin(cluster, user))
     if "auth-provider" in user.fields:
-        raise ValueError(
+        raise KubeconfigError(
             f"{user.what}: auth-provider is gone since Kubernetes 1.26; use the exec plugin of your provider"
         )
     return Fixed()
@@ -168,15 +179,13 @@ def _credentials(cluster: Entry, user: Entry) -> CredentialSource:
 def _plugin(cluster: Entry, user: Entry) -> Plugin:
     given = user.fields["exec"]
     if not isinstance(given, dict):
-        raise ValueError(f"{user.what}: exec must be a mapping")
+        raise KubeconfigError(f"{user.what}: exec must be a mapping")
     entry = Entry(f"{user.what}: exec", given, user.folder)
     command, api_version = entry.text("command"), entry.text("apiVersion")
     if not command:
-        raise ValueError(f"{entry.what}: command is missing")
+        raise KubeconfigError(f"{entry.what}: command is missing")
     if api_version not in API_VERSIONS:
-        raise ValueError(
-            f"{entry.what}: apiVersion {api_version!r} is none of {', '.join(sorted(API_VERSIONS))}"
-        )
+        raise KubeconfigError(f"{entry.what}: apiVersion must be one of {', '.join(sorted(API_VERSIONS))}")
     return Plugin(
         command=str(entry.folder / command) if "/" in command else command,
         api_version=api_version,
@@ -190,14 +199,7 @@ def _plugin(cluster: Entry, user: Entry) -> Plugin:
 
 def _cluster_info(cluster: Entry) -> Fields:
     """What a plugin is told of the cluster: as it stands in the file, with the CA's file as data."""
-    names = (
-        "server",
-        "tls-server-name",
-        "insecure-skip-tls-verify",
-        "certificate-authority-data",
-        "proxy-url",
-    )
-    info = {name: cluster.fields[name] for name in names if cluster.fields.get(name)}
+    info = {name: cluster.fields[name] for name in _TOLD_TO_PLUGINS if cluster.fields.get(name)}
     ca_file = cluster.path("certificate-authority")
     if ca_file and "certificate-authority-data" not in info:
         info["certificate-authority-data"] = base64.b64encode(ca_file.read_bytes()).decode("ascii")

@@ -97,7 +97,7 @@ def _text(path: Path | None) -> str:
 
 
 def _load_pem(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    """Load a certificate and key: `ssl` takes them from files only, so for a moment from one only we can read."""
+    """Load a certificate and key: `ssl` takes them only from files, so one that only we can read."""
     with tempfile.NamedTemporaryFile("w", prefix="assetlock-", suffix=".pem", encoding="ascii") as file:
         file.write(f"{certificate.strip()}\n{key.strip()}\n")
         file.flush()
