@@ -1,0 +1,212 @@
+"""The latest known version of every Asset, AssetLock and labelled Lease, by asset.
+
+Objects come from watches, from whole lists and from the answers to our own writes, in any order: a version
+never replaces a later one, and what was deleted does not come back by an older event. resourceVersions are
+compared as numbers, which Kubernetes guarantees for its own storage since 1.35 and etcd always gave.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from assetlock.core import names
+from assetlock.model.asset import Asset
+from assetlock.model.assetlock import AssetLock
+from assetlock.model.lease import Lease
+from assetlock.model.meta import ObjectMeta
+
+
+class AssetKey(NamedTuple):
+    """Which asset: everything is decided for one asset at a time."""
+
+    namespace: str
+    name: str
+
+
+class _HasMetadata(Protocol):
+    @property
+    def metadata(self) -> ObjectMeta: ...
+
+
+Model = TypeVar("Model", Asset, AssetLock, Lease)
+
+
+class Collection(Generic[Model]):
+    """The objects of one kind, by namespace and name."""
+
+    def __init__(self, model: type[Model]) -> None:
+        self._model = model
+        self._objects: dict[tuple[str, str], Model] = {}
+        self._gone: dict[tuple[str, str], int] = {}
+
+    def get(self, namespace: str, name: str) -> Model | None:
+        """The latest known version; ``None`` when there is no such object."""
+        return self._objects.get((namespace, name))
+
+    def __iter__(self) -> Iterator[Model]:
+        return iter(self._objects.values())
+
+    def put(self, raw: dict[str, Any]) -> tuple[Model | None, Model | None]:
+        """Take in a version; gives what was known before and what is known now."""
+        new = self._model.model_validate(raw)
+        where = (new.metadata.namespace or "", new.metadata.name)
+        old = self._objects.get(where)
+        version = _version(new)
+        if version <= self._gone.get(where, -1) or (old is not None and version <= _version(old)):
+            return old, old
+        self._gone.pop(where, None)
+        self._objects[where] = new
+        return old, new
+
+    def remove(self, namespace: str, name: str, version: int) -> Model | None:
+        """Take in that the object was gone at ``version``; gives what was known before, if it is gone now."""
+        where = (namespace, name)
+        old = self._objects.get(where)
+        if old is not None and _version(old) > version:
+            return None
+        self._gone[where] = max(version, self._gone.get(where, -1))
+        return self._objects.pop(where, None)
+
+    def missing_from(self, raws: Iterable[dict[str, Any]], version: int) -> list[Model]:
+        """What a whole list of ``version`` lacks although it is not newer; tombstones that old are dropped."""
+        listed = {(raw["metadata"].get("namespace", ""), raw["metadata"]["name"]) for raw in raws}
+        self._gone = {where: gone for where, gone in self._gone.items() if gone > version}
+        return [o for where, o in self._objects.items() if where not in listed and _version(o) <= version]
+
+
+class Cache:
+    """All that is known of assets, and when it was first seen."""
+
+    def __init__(self) -> None:
+        self.assets = Collection(Asset)
+        self.locks = Collection(AssetLock)
+        self.leases = Collection(Lease)
+        self._locks_of: dict[AssetKey, dict[str, AssetLock]] = defaultdict(dict)
+        self._locks_seen: dict[str, datetime.datetime] = {}
+        self._terms: dict[AssetKey, tuple[tuple[object, ...], datetime.datetime]] = {}
+
+    def put(self, raw: dict[str, Any], now: datetime.datetime) -> set[AssetKey]:
+        """Take in a version of any of the three kinds; gives the assets that it changes something for."""
+        kind = raw["kind"]
+        if kind == "Asset":
+            old_asset, asset = self.assets.put(raw)
+            return {_key_of_asset(asset)} if asset is not None and asset is not old_asset else set()
+        if kind == "AssetLock":
+            old_lock, lock = self.locks.put(raw)
+            if lock is None or lock is old_lock:
+                return set()
+            self._forget(old_lock)
+            key = key_of_lock(lock)
+            self._locks_of[key][lock.metadata.name] = lock
+            self._locks_seen.setdefault(lock.metadata.uid, now)
+            return {key}
+        if not _is_lock(raw["metadata"]):
+            return self.remove(raw)
+        old_lease, lease = self.leases.put(raw)
+        if lease is None or lease is old_lease:
+            return set()
+        return self._note_term(lease, now)
+
+    def remove(self, raw: dict[str, Any]) -> set[AssetKey]:
+        """Take in that this very version was the object's last."""
+        meta = raw["metadata"]
+        return self._remove(raw["kind"], meta.get("namespace", ""), meta["name"], int(meta["resourceVersion"]))
+
+    def version(self, kind: str, namespace: str, name: str) -> int:
+        """The known resourceVersion of an object; -1 when none is known."""
+        known = self._collection(kind).get(namespace, name)
+        return _version(known) if known else -1
+
+    def vanished(self, kind: str, namespace: str, name: str, version: int) -> set[AssetKey]:
+        """Take in that a live read did not find an object that was known in ``version`` when it began."""
+        return self._remove(kind, namespace, name, version)
+
+    def replace(
+        self, kind: str, raws: list[dict[str, Any]], version: int, now: datetime.datetime
+    ) -> set[AssetKey]:
+        """Take in a whole list, as of ``version``."""
+        changed: set[AssetKey] = set()
+        for raw in raws:
+            changed |= self.put({**raw, "kind": kind}, now)
+        for gone in self._collection(kind).missing_from(raws, version):
+            changed |= self._remove(kind, gone.metadata.namespace or "", gone.metadata.name, version)
+        return changed
+
+    def locks_of(self, key: AssetKey) -> tuple[AssetLock, ...]:
+        """The AssetLocks that name this asset."""
+        return tuple(self._locks_of.get(key, {}).values())
+
+    def locks_seen(self, key: AssetKey) -> dict[str, datetime.datetime]:
+        """When each of them was first seen, by UID."""
+        return {k.metadata.uid: self._locks_seen[k.metadata.uid] for k in self.locks_of(key)}
+
+    def lease_of(self, key: AssetKey) -> Lease | None:
+        """The asset's Lease."""
+        return self.leases.get(key.namespace, names.lease_name(key.name))
+
+    def lease_seen(self, key: AssetKey) -> datetime.datetime | None:
+        """When the present term of that Lease was first seen."""
+        term = self._terms.get(key)
+        return term[1] if term else None
+
+    def keys(self) -> set[AssetKey]:
+        """Every asset that anything is known of."""
+        leases = {AssetKey(lease.metadata.namespace or "", _asset_of(lease)) for lease in self.leases}
+        return {_key_of_asset(asset) for asset in self.assets} | set(self._locks_of) | leases
+
+    def _collection(self, kind: str) -> Collection[Any]:
+        return {"Asset": self.assets, "AssetLock": self.locks, "Lease": self.leases}[kind]
+
+    def _remove(self, kind: str, namespace: str, name: str, version: int) -> set[AssetKey]:
+        gone = self._collection(kind).remove(namespace, name, version)
+        if gone is None:
+            return set()
+        if kind == "Asset":
+            return {_key_of_asset(gone)}
+        if kind == "AssetLock":
+            self._forget(gone)
+            self._locks_seen.pop(gone.metadata.uid, None)
+            return {key_of_lock(gone)}
+        key = AssetKey(namespace, _asset_of(gone))
+        self._terms.pop(key, None)
+        return {key}
+
+    def _forget(self, lock: AssetLock | None) -> None:
+        if lock is None:
+            return
+        key = key_of_lock(lock)
+        self._locks_of[key].pop(lock.metadata.name, None)
+        if not self._locks_of[key]:
+            del self._locks_of[key]
+
+    def _note_term(self, lease: Lease, now: datetime.datetime) -> set[AssetKey]:
+        key = AssetKey(lease.metadata.namespace or "", _asset_of(lease))
+        term = (lease.metadata.uid, lease.spec.holder_identity, lease.spec.renew_time, lease.spec.lease_transitions)
+        if self._terms.get(key, (None,))[0] != term:
+            self._terms[key] = (term, now)
+        return {key}
+
+
+def key_of_lock(lock: AssetLock) -> AssetKey:
+    """The asset that the lock is for."""
+    return AssetKey(lock.metadata.namespace or "", lock.spec.asset_name)
+
+
+def _key_of_asset(asset: Asset) -> AssetKey:
+    return AssetKey(asset.metadata.namespace or "", asset.metadata.name)
+
+
+def _is_lock(metadata: dict[str, Any]) -> bool:
+    asset = metadata.get("labels", {}).get(names.ASSET_LABEL)
+    return bool(asset) and metadata["name"] == names.lease_name(asset)
+
+
+def _asset_of(lease: Lease) -> str:
+    return lease.metadata.labels.get(names.ASSET_LABEL, "")
+
+
+def _version(model: _HasMetadata) -> int:
+    return int(model.metadata.resource_version)

@@ -1,0 +1,125 @@
+"""Everything of the controller but where its events come from: cache, queue, workers, and whole lists.
+
+Watches can miss things (kopf tells of no deletion that happened while it had to list anew), so whole lists are
+taken at the start, whenever a watch had to begin again, and at intervals. Nothing is decided before the first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from assetlock.controller.cache import AssetKey, Cache
+from assetlock.controller.clock import Clock
+from assetlock.controller.reconciler import Reconciler, Teller
+from assetlock.controller.targets import Targets
+from assetlock.controller.workqueue import WorkQueue
+from assetlock.core import names
+from assetlock.core.observation import Limits
+from assetlock.kube.api import Api
+from assetlock.kube.discovery import Discovery
+from assetlock.kube.errors import ApiError, KubeError
+from assetlock.kube.resources import ASSETLOCKS, ASSETS, LEASES
+
+WORKERS = 16
+RELIST_EVERY = 30.0
+RELIST_RETRY = 1.0
+STALE_AFTER = 90.0
+
+log = logging.getLogger(__name__)
+
+
+class Controller:
+    """Reconciles while it runs; may be fed with events before and while it does."""
+
+    def __init__(self, api: Api, clock: Clock, limits: Limits, teller: Teller) -> None:
+        self._api = api
+        self._clock = clock
+        self._cache = Cache()
+        self._queue: WorkQueue[AssetKey] = WorkQueue(clock)
+        self._targets = Targets(api, Discovery(api), clock, self._queue.add)
+        self._reconciler = Reconciler(api, self._cache, self._targets, clock, teller, limits)
+        self._relist = asyncio.Event()
+        self._listed_at: float | None = None
+
+    def event(self, kind: str, event_type: str | None, raw: dict[str, Any]) -> None:
+        """Take in a watch event; a type of ``None`` means that the watch is listing, again perhaps."""
+        if event_type is None and self._listed_at is not None:
+            self._relist.set()
+        raw = {**raw, "kind": kind}
+        if event_type == "DELETED":
+            changed = self._cache.remove(raw)
+        else:
+            changed = self._cache.put(raw, self._clock.now())
+        for key in changed:
+            self._queue.add(key)
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the cache was whole a short while ago: what readiness reports."""
+        return self._listed_at is not None and self._clock.monotonic() - self._listed_at < STALE_AFTER
+
+    async def run(self) -> None:
+        """List, then reconcile until cancelled."""
+        await self._list_until_done()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._keep_listing())
+                for _ in range(WORKERS):
+                    tasks.create_task(self._work())
+        finally:
+            await self._targets.close()
+
+    async def _work(self) -> None:
+        while True:
+            key = await self._queue.get()
+            try:
+                again = await self._reconciler.reconcile(key)
+            except KubeError as error:
+                log.warning("will try again", extra={"asset": str(key), "why": str(error)})
+                wait = error.retry_after if isinstance(error, ApiError) else None
+                self._queue.retry(key, wait or 0.0)
+            except Exception:
+                log.exception("could not reconcile", extra={"asset": str(key)})
+                self._queue.retry(key)
+            else:
+                self._queue.succeeded(key)
+                if again is not None:
+                    self._queue.add_at(key, again)
+            finally:
+                self._queue.done(key)
+
+    async def _keep_listing(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(RELIST_EVERY):
+                    await self._relist.wait()
+            except TimeoutError:
+                pass
+            self._relist.clear()
+            await self._list_until_done()
+
+    async def _list_until_done(self) -> None:
+        while True:
+            try:
+                await self._list()
+            except KubeError as error:
+                log.warning("could not list", extra={"why": str(error)})
+                await asyncio.sleep(RELIST_RETRY)
+            else:
+                return
+
+    async def _list(self) -> None:
+        """Leases first: a Lease that names an AssetLock is younger than that, so the lock is listed if it lives."""
+        for resource, selector in ((LEASES, names.ASSET_LABEL), (ASSETLOCKS, ""), (ASSETS, "")):
+            found = await self._api.list(resource, label_selector=selector)
+            version = int(found.resource_version)
+            changed = self._cache.replace(resource.kind, found.items, version, self._clock.now())
+            if self._listed_at is not None:
+                for key in changed:
+                    self._queue.add(key)
+        if self._listed_at is None:
+            for key in self._cache.keys():
+                self._queue.add(key)
+        self._listed_at = self._clock.monotonic()

@@ -1,0 +1,240 @@
+"""Observe one asset, decide, apply, and again until there is nothing to do.
+
+What went wrong is read again and never guessed: after a conflict, and after a write whose answer was lost, the
+object is fetched before the next decision, so a write that did commit is recognised, and none is repeated blindly.
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from assetlock.controller.cache import AssetKey, Cache
+from assetlock.controller.clock import Clock
+from assetlock.controller.targets import Targets, explain
+from assetlock.core import names
+from assetlock.core.decide import decide
+from assetlock.core.decision import (
+    AnnounceOnLease,
+    ConfirmLease,
+    ConfirmLockGone,
+    Confirmation,
+    CreateLease,
+    DeleteLease,
+    DeleteLock,
+    Happening,
+    PatchTarget,
+    ReplaceLease,
+    Write,
+    WriteAssetStatus,
+    WriteLockStatus,
+)
+from assetlock.core.observation import Limits, Observation
+from assetlock.kube.api import Api
+from assetlock.kube.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    OutcomeUnknown,
+)
+from assetlock.kube.resources import ASSETLOCKS, ASSETS, LEASES
+from assetlock.model.asset import Target
+
+MOST_ROUNDS = 50
+"""So many decisions in a row for one asset, then others get their turn."""
+
+LEISURE = 1.0
+"""Seconds between two rounds of writes that only show things, for one asset."""
+
+log = logging.getLogger(__name__)
+
+
+class Teller(Protocol):
+    """Publishes what happened; never raises and never waits."""
+
+    def tell(self, namespace: str, happening: Happening) -> None:
+        """Publish one happening."""
+        ...
+
+
+class Reconciler:
+    """Brings one asset after another to where its Leases and AssetLocks say it should be."""
+
+    def __init__(
+        self, api: Api, cache: Cache, targets: Targets, clock: Clock, teller: Teller, limits: Limits
+    ) -> None:
+        self._api = api
+        self._cache = cache
+        self._targets = targets
+        self._clock = clock
+        self._teller = teller
+        self._limits = limits
+        self._shown_at: dict[AssetKey, float] = {}
+
+    async def reconcile(self, key: AssetKey) -> float | None:
+        """Do all that is to be done for the asset now.
+
+        Returns when to look again if nothing happens before, on the monotonic clock. Raises ApiError when
+        the API server did not do its part; the caller tries again later.
+        """
+        for _ in range(MOST_ROUNDS):
+            observation = await self._observe(key)
+            decision = decide(observation)
+            if decision.leisurely and (due := self._leisure_at(key)) is not None:
+                return self._earliest(due, self._at(decision.wake_at), self._targets.recheck_at(key))
+            if not decision.writes:
+                return self._earliest(self._at(decision.wake_at), self._targets.recheck_at(key))
+            if not await self._confirm(key, decision.confirm):
+                continue
+            for write in decision.writes:
+                if not await self._apply(key, write):
+                    break
+            if decision.leisurely:
+                self._shown_at[key] = self._clock.monotonic()
+        return self._clock.monotonic()
+
+    async def _observe(self, key: AssetKey) -> Observation:
+        asset = self._cache.assets.get(key.namespace, key.name)
+        targets = await self._targets.observe(key, asset)
+        return Observation(
+            now=self._clock.now(),
+            namespace=key.namespace,
+            name=key.name,
+            asset=self._cache.assets.get(key.namespace, key.name),
+            locks=self._cache.locks_of(key),
+            lease=self._cache.lease_of(key),
+            lease_seen=self._cache.lease_seen(key),
+            locks_seen=self._cache.locks_seen(key),
+            targets=targets,
+            limits=self._limits,
+        )
+
+    async def _confirm(self, key: AssetKey, confirmations: Iterable[Confirmation]) -> bool:
+        for confirmation in confirmations:
+            if isinstance(confirmation, ConfirmLease):
+                live = await self._refresh("Lease", key.namespace, names.lease_name(key.name))
+                version = live["metadata"]["resourceVersion"] if live else None
+                holds = version == confirmation.resource_version
+            elif isinstance(confirmation, ConfirmLockGone):
+                live = await self._refresh("AssetLock", key.namespace, confirmation.name)
+                holds = live is None or live["metadata"]["uid"] != confirmation.uid
+            else:
+                holds = await self._refresh("Asset", key.namespace, key.name) is None
+            if not holds:
+                return False
+        return True
+
+    async def _apply(self, key: AssetKey, write: Write) -> bool:
+        """Make one write; false when it did not take effect as decided, after reading what is there now."""
+        try:
+            await self._send(key, write)
+        except (Conflict, AlreadyExists, NotFound, OutcomeUnknown) as error:
+            log.info("write did not go through", extra={"asset": str(key), "write": _name(write), "why": str(error)})
+            await self._read_again(key, write)
+            return False
+        except (Forbidden, Invalid) as error:
+            if not isinstance(write, PatchTarget):
+                raise
+            target = write.target.target
+            self._targets.problem(key, target, explain(error, target))
+            await self._read_again(key, write)
+            return False
+        log.info("wrote", extra={"asset": str(key), "write": _name(write)})
+        for happening in write.tells:
+            self._teller.tell(key.namespace, happening)
+        return True
+
+    async def _send(self, key: AssetKey, write: Write) -> None:
+        namespace, lease = key.namespace, names.lease_name(key.name)
+        match write:
+            case CreateLease(body=body):
+                self._put("Lease", await self._api.create(LEASES, namespace, body))
+            case ReplaceLease(body=body):
+                self._put("Lease", await self._api.replace(LEASES, namespace, lease, body))
+            case AnnounceOnLease(patch=patch):
+                self._put("Lease", await self._api.merge_patch(LEASES, namespace, lease, patch))
+            case DeleteLease(uid=uid, resource_version=version):
+                await self._api.delete(LEASES, namespace, lease, uid=uid, resource_version=version)
+                self._gone("Lease", namespace, lease, version)
+            case DeleteLock(name=name, uid=uid, resource_version=version):
+                await self._api.delete(ASSETLOCKS, namespace, name, uid=uid, resource_version=version)
+                self._gone("AssetLock", namespace, name, version)
+            case WriteAssetStatus(body=body):
+                name = body["metadata"]["name"]
+                new = await self._api.replace(ASSETS, namespace, name, body, subresource="status")
+                self._put("Asset", new)
+            case WriteLockStatus(body=body):
+                name = body["metadata"]["name"]
+                new = await self._api.replace(ASSETLOCKS, namespace, name, body, subresource="status")
+                self._put("AssetLock", new)
+            case PatchTarget(target=observed, patch=patch):
+                target = observed.target
+                resource = self._targets.resource_of(target)
+                place = self._targets.place_of(target, namespace)
+                new = await self._api.merge_patch(resource, place, target.name, patch, metadata_only=True)
+                self._targets.put(target, place, new)
+
+    async def _read_again(self, key: AssetKey, write: Write) -> None:
+        match write:
+            case CreateLease() | ReplaceLease() | AnnounceOnLease() | DeleteLease():
+                await self._refresh("Lease", key.namespace, names.lease_name(key.name))
+            case WriteAssetStatus():
+                await self._refresh("Asset", key.namespace, key.name)
+            case WriteLockStatus(body=body):
+                await self._refresh("AssetLock", key.namespace, body["metadata"]["name"])
+            case DeleteLock(name=name):
+                await self._refresh("AssetLock", key.namespace, name)
+            case PatchTarget(target=observed):
+                await self._refresh_target(key, observed.target)
+
+    async def _refresh(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
+        resource = {"Lease": LEASES, "Asset": ASSETS, "AssetLock": ASSETLOCKS}[kind]
+        known = self._cache.version(kind, namespace, name)
+        try:
+            live = await self._api.get(resource, namespace, name)
+        except NotFound:
+            self._cache.vanished(kind, namespace, name, known)
+            return None
+        self._put(kind, live)
+        return live
+
+    async def _refresh_target(self, key: AssetKey, target: Target) -> None:
+        resource = self._targets.resource_of(target)
+        place = self._targets.place_of(target, key.namespace)
+        try:
+            live = await self._api.get(resource, place, target.name, metadata_only=True)
+        except NotFound:
+            live = None
+        self._targets.put(target, place, live)
+
+    def _put(self, kind: str, raw: dict[str, Any]) -> None:
+        self._cache.put({**raw, "kind": kind}, self._clock.now())
+
+    def _gone(self, kind: str, namespace: str, name: str, version: str) -> None:
+        metadata = {"namespace": namespace, "name": name, "resourceVersion": version}
+        self._cache.remove({"kind": kind, "metadata": metadata})
+
+    def _leisure_at(self, key: AssetKey) -> float | None:
+        """When the next leisurely round may go out; ``None`` for now."""
+        due = self._shown_at.get(key, float("-inf")) + LEISURE
+        return due if due > self._clock.monotonic() else None
+
+    def _at(self, moment: datetime.datetime | None) -> float | None:
+        """A time of day on the monotonic clock."""
+        if moment is None:
+            return None
+        return self._clock.monotonic() + max(0.0, (moment - self._clock.now()).total_seconds())
+
+    @staticmethod
+    def _earliest(*moments: float | None) -> float | None:
+        return min((moment for moment in moments if moment is not None), default=None)
+
+
+def _name(write: Write) -> str:
+    return type(write).__name__
+
+

@@ -1,0 +1,144 @@
+"""What a decision consists of: reads to confirm it, writes to apply, and when to look again.
+
+Every write carries the resourceVersion that it was decided on, so applying a decision twice, late, or beside
+another reconciler does nothing worse than to conflict.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from typing import Any, TypeAlias
+
+from assetlock.core.observation import ObservedTarget
+
+Body: TypeAlias = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Happening:
+    """Something to tell users about, as an Event, once its write has succeeded."""
+
+    kind: str
+    name: str
+    uid: str
+    reason: str
+    note: str
+    warning: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConfirmLease:
+    """Go on only if the Lease, read live, still has this resourceVersion (``None``: does not exist)."""
+
+    resource_version: str | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConfirmLockGone:
+    """Go on only if no AssetLock of this name and UID exists, read live."""
+
+    name: str
+    uid: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConfirmNoAsset:
+    """Go on only if the Asset, read live, does not exist."""
+
+
+Confirmation: TypeAlias = ConfirmLease | ConfirmLockGone | ConfirmNoAsset
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CreateLease:
+    """Claim a lock that has no Lease."""
+
+    body: Body
+    tells: tuple[Happening, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReplaceLease:
+    """Claim, hand over or renew by compare-and-swap."""
+
+    body: Body
+    tells: tuple[Happening, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AnnounceOnLease:
+    """Tell a hand-made Lease's client its fencing token."""
+
+    patch: Body
+    tells: tuple[Happening, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DeleteLease:
+    """Set the lock free, with nobody waiting."""
+
+    uid: str
+    resource_version: str
+    tells: tuple[Happening, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class WriteAssetStatus:
+    """Record holders, token, queue and conditions."""
+
+    body: Body
+    tells: tuple[Happening, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class WriteLockStatus:
+    """Announce, show the place in the queue, or end an AssetLock."""
+
+    body: Body
+    tells: tuple[Happening, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PatchTarget:
+    """Stamp or unstamp a target."""
+
+    target: ObservedTarget
+    patch: Body
+    tells: tuple[Happening, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DeleteLock:
+    """Remove a finished AssetLock whose time to be shown is over."""
+
+    name: str
+    uid: str
+    resource_version: str
+    tells: tuple[Happening, ...] = ()
+
+
+Write: TypeAlias = (
+    CreateLease
+    | ReplaceLease
+    | AnnounceOnLease
+    | DeleteLease
+    | WriteAssetStatus
+    | WriteLockStatus
+    | PatchTarget
+    | DeleteLock
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Decision:
+    """The next writes, in order; after them, or when one fails, observe and decide again.
+
+    ``leisurely`` writes only show things (places in a queue, summaries), and may wait or be left out.
+    ``wake_at`` is when time alone changes the decision.
+    """
+
+    confirm: tuple[Confirmation, ...] = ()
+    writes: tuple[Write, ...] = ()
+    leisurely: bool = False
+    wake_at: datetime.datetime | None = None

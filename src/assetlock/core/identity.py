@@ -1,0 +1,35 @@
+"""Who holds a lock: an authenticated username and, for pods, the pod that its token is bound to."""
+
+from __future__ import annotations
+
+import dataclasses
+
+UNBOUND = "-"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Identity:
+    """An authenticated requester.
+
+    ``pod_uid`` is set when only that very pod may use the lock, and ``None`` when anybody who is
+    authenticated as ``username`` may.
+    """
+
+    username: str
+    pod_uid: str | None = None
+
+    def __str__(self) -> str:
+        """Render as it stands in annotations: the pod's UID or ``-``, a space, the username."""
+        return f"{self.pod_uid or UNBOUND} {self.username}"
+
+    @classmethod
+    def parse(cls, text: str) -> Identity:
+        """Read what ``str`` wrote; raises ValueError for anything else."""
+        pod_uid, separator, username = text.partition(" ")
+        if not separator or not username or not pod_uid or "\n" in text:
+            raise ValueError(f"not an owner: {text!r}; expected '<pod UID or -> <username>'")
+        return cls(username, None if pod_uid == UNBOUND else pod_uid)
+
+
+NOBODY = Identity("assetlock:unknown-holder")
+"""Stands for the holder of a Lease that carries no owner: fenced against everybody."""

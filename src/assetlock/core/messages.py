@@ -1,0 +1,90 @@
+"""What a refused requester reads: who holds it, since when, until when, and what to do.
+
+Text only, and bounded: however many hold a lock, and however they are called, a message stays readable.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Sequence
+
+MOST_HOLDERS = 10
+LONGEST_NAME = 100
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HeldBy:
+    """A holder, as far as it is known. Only ``who`` always is."""
+
+    who: str
+    pod: str | None = None
+    since: datetime.datetime | None = None
+    until: datetime.datetime | None = None
+    reason: str | None = None
+
+    def __str__(self) -> str:
+        parts = [shortened(self.who)]
+        if self.pod:
+            parts.append(f"in pod {shortened(self.pod)}")
+        if self.since:
+            parts.append(f"since {moment(self.since)}")
+        if self.until:
+            parts.append(f"until {moment(self.until)}")
+        if self.reason:
+            parts.append(f"({shortened(self.reason)})")
+        return " ".join(parts)
+
+
+def locked(what: str, asset: str, namespace: str, holders: Sequence[HeldBy]) -> str:
+    """Why a write to ``what`` (the asset itself, or one of its targets) was refused."""
+    held = f"held by {listed(holders)}" if holders else "closed to everybody for maintenance"
+    through = "" if what == f"Asset {asset}" else f" through asset {asset}"
+    return (
+        f"{what} in namespace {namespace} is locked{through}: {held}. "
+        f"Wait until then, or get in line: assetlock acquire {asset} -n {namespace} --wait 30m"
+    )
+
+
+def ending(what: str, asset: str, namespace: str) -> str:
+    """Why a write was refused although the lock has just ended."""
+    return f"{what} was locked through asset {asset} in namespace {namespace} and is being freed: try again"
+
+
+def lease_held(name: str, holder: str, held: HeldBy, *, asset: str) -> str:
+    """Why a Lease that somebody holds can't be changed, taken or deleted."""
+    return (
+        f"Lease {name} is held as {shortened(holder)!r} by {held}. Wait until then; to end the lock of others "
+        f'one needs the verb "unlock" on asset {asset}'
+    )
+
+
+def lease_of_lock(name: str, lock: str, *, asset: str) -> str:
+    """Why the Lease behind an AssetLock can't be changed by hand."""
+    return (
+        f"Lease {name} is held through the AssetLock {lock} and written by the operator: change or delete that. "
+        f'To end the lock of others one needs the verb "unlock" on asset {asset}'
+    )
+
+
+def lease_expired(name: str, expired: datetime.datetime) -> str:
+    """Why an expired Lease can't be taken by an update: the operator frees it first."""
+    return f"Lease {name} ran out at {moment(expired)} and is being freed: try again in a second"
+
+
+def listed(holders: Sequence[HeldBy]) -> str:
+    """The first holders, and how many more there are."""
+    names = ", ".join(str(holder) for holder in holders[:MOST_HOLDERS])
+    rest = len(holders) - MOST_HOLDERS
+    return f"{names} and {rest} more" if rest > 0 else names
+
+
+def moment(when: datetime.datetime) -> str:
+    """A time as Kubernetes writes it, in whole seconds."""
+    return when.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def shortened(text: str) -> str:
+    """At most a hundred characters, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST_NAME else line[:LONGEST_NAME] + "…"

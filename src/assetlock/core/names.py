@@ -1,0 +1,36 @@
+"""The names that clients, policies and processes of this operator agree on (group, labels, annotations, users)."""
+
+from __future__ import annotations
+
+GROUP = "assetlock.dev"
+API_VERSION = f"{GROUP}/v1alpha1"
+
+OPERATOR_NAMESPACE = "assetlock-system"
+CONTROLLER_USER = f"system:serviceaccount:{OPERATOR_NAMESPACE}:assetlock-controller"
+ADMISSION_USER = f"system:serviceaccount:{OPERATOR_NAMESPACE}:assetlock-admission"
+BREAK_GLASS_GROUP = f"{GROUP.removesuffix('.dev')}:break-glass"
+
+ASSET_LABEL = f"{GROUP}/asset"
+FENCED_LABEL = f"{GROUP}/fenced"
+
+OWNER_ANNOTATION = f"{GROUP}/owner"
+ACQUISITION_ANNOTATION = f"{GROUP}/acquisition"
+LOCK_ANNOTATION = f"{GROUP}/lock"
+TOKEN_ANNOTATION = f"{GROUP}/token"
+BIND_TO_ANNOTATION = f"{GROUP}/bind-to"
+
+STAMP_SUFFIX = f".fence.{GROUP}/holders"
+
+
+def lease_name(asset: str) -> str:
+    """The Lease that is the lock of an asset."""
+    return f"asset.{asset}"
+
+
+def stamp_key(asset: str, namespace: str) -> str:
+    """The annotation by which an asset claims a target.
+
+    Both names are DNS labels, so that the annotation's prefix stays below the 253 characters that
+    Kubernetes allows, and tells asset and namespace apart.
+    """
+    return f"{asset}.{namespace}{STAMP_SUFFIX}"

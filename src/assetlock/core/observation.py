@@ -1,0 +1,58 @@
+"""What is known of one asset at one moment: all that a decision may be made from."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Mapping
+
+from assetlock.model.asset import Asset, Target
+from assetlock.model.assetlock import AssetLock
+from assetlock.model.lease import Lease
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Limits:
+    """The operator's settings that decisions depend on."""
+
+    default_ttl: datetime.timedelta = datetime.timedelta(minutes=30)
+    longest_ttl: datetime.timedelta = datetime.timedelta(hours=24)
+    skew: datetime.timedelta = datetime.timedelta(seconds=1)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ObservedTarget:
+    """A real object that the asset stands for, or one that still carries the asset's stamp.
+
+    ``uid`` is ``None`` while there is no such object. ``problem`` says why it can't be fenced, ready to be
+    read by a person. ``wanted`` is false for objects that the asset no longer names.
+    """
+
+    target: Target
+    uid: str | None = None
+    resource_version: str = ""
+    labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    problem: str | None = None
+    wanted: bool = True
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Observation:
+    """One asset, its AssetLocks, its Lease and its targets.
+
+    ``lease_seen`` and ``locks_seen`` (by UID) say when this process first saw the present term of the Lease
+    and each AssetLock, on the clock that ``now`` was read from: a time in a record is believed only
+    as far as it does not lie after that.
+    """
+
+    now: datetime.datetime
+    namespace: str
+    name: str
+    asset: Asset | None = None
+    locks: tuple[AssetLock, ...] = ()
+    lease: Lease | None = None
+    lease_seen: datetime.datetime | None = None
+    locks_seen: Mapping[str, datetime.datetime] = dataclasses.field(default_factory=dict)
+    targets: tuple[ObservedTarget, ...] = ()
+    limits: Limits = dataclasses.field(default_factory=Limits)

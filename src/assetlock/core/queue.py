@@ -1,0 +1,68 @@
+"""Who is next: priority, then age, then UID; nobody whose own wait is over."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+
+from assetlock.core.observation import Observation
+from assetlock.model.assetlock import AssetLock, LockState
+from assetlock.model.durations import parse_duration
+
+SHOWN = 10
+"""So many waiters are listed by name, and shown their exact place."""
+
+CREATION_PRECISION = datetime.timedelta(seconds=1)
+"""The API server cuts creationTimestamp to whole seconds."""
+
+
+def is_pending(lock: AssetLock) -> bool:
+    """Whether the lock has neither been announced nor ended, as its status says."""
+    return lock.status.state in (None, LockState.PENDING)
+
+
+def wait_deadline(observation: Observation, lock: AssetLock) -> datetime.datetime:
+    """When the waiter's own ``wait`` is over."""
+    seen = observation.locks_seen.get(lock.metadata.uid, observation.now)
+    created = lock.metadata.creation_timestamp
+    began = min(seen, created + CREATION_PRECISION) if created else seen
+    return began + parse_duration(lock.spec.wait)
+
+
+def waits_at_all(lock: AssetLock) -> bool:
+    """Whether the lock may wait, or fails at once when it can't be had."""
+    return parse_duration(lock.spec.wait) > datetime.timedelta()
+
+
+def in_line(observation: Observation, *, besides: str | None = None) -> list[AssetLock]:
+    """The locks that may be granted now, the next one first; ``besides`` is the UID of one that has the Lease.
+
+    A lock that does not wait is in line for its first decision, and until its wait is over a waiter is.
+    """
+    return sorted(
+        (
+            lock
+            for lock in observation.locks
+            if is_pending(lock)
+            and lock.metadata.uid != besides
+            and lock.metadata.deletion_timestamp is None
+            and lock.spec.holder is not None
+            and not ran_out(observation, lock)
+        ),
+        key=_rank,
+    )
+
+
+def ran_out(observation: Observation, lock: AssetLock) -> bool:
+    """Whether a lock that waits has waited as long as it said."""
+    return waits_at_all(lock) and wait_deadline(observation, lock) <= observation.now
+
+
+def next_deadline(observation: Observation, waiters: Iterable[AssetLock]) -> datetime.datetime | None:
+    """When the first of these waiters gives up."""
+    return min((wait_deadline(observation, lock) for lock in waiters if waits_at_all(lock)), default=None)
+
+
+def _rank(lock: AssetLock) -> tuple[int, datetime.datetime, str]:
+    created = lock.metadata.creation_timestamp or datetime.datetime.min.replace(tzinfo=datetime.timezone.utc)
+    return (-lock.spec.priority, created, lock.metadata.uid)

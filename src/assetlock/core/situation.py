@@ -1,0 +1,138 @@
+"""What an observation means: who holds the lock, whether that has ended, who waits, what stands in the way."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+from assetlock.core import names, queue, tenure
+from assetlock.core.identity import Identity
+from assetlock.core.observation import Observation, ObservedTarget
+from assetlock.core.stamp import Stamp, stamp_of
+from assetlock.model.asset import Holder
+from assetlock.model.assetlock import AssetLock, LockState
+from assetlock.model.times import format_time
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ending:
+    """How an acquisition ended. ``confirmed`` is false where only the absence of its AssetLock says so."""
+
+    state: LockState
+    reason: str
+    message: str
+    confirmed: bool = True
+
+
+class Situation:
+    """An observation, read. Nothing here is stored anywhere: it is derived anew for each decision."""
+
+    def __init__(self, observation: Observation) -> None:
+        self.observation = observation
+        self.tenure = tenure.tenure_of(observation)
+
+    @functools.cached_property
+    def stamp_key(self) -> str:
+        """The annotation that this asset's stamps stand in."""
+        return names.stamp_key(self.observation.name, self.observation.namespace)
+
+    @functools.cached_property
+    def lock(self) -> AssetLock | None:
+        """The AssetLock that has the Lease."""
+        if self.tenure is None:
+            return None
+        return next((k for k in self.observation.locks if k.metadata.uid == self.tenure.acquisition), None)
+
+    @functools.cached_property
+    def ending(self) -> Ending | None:
+        """Why the acquisition that the Lease records has ended; ``None`` while it stands, or without one."""
+        held, observation = self.tenure, self.observation
+        if held is None:
+            return None
+        lock = self.lock
+        if held.lock_name is not None and lock is None:
+            return Ending(LockState.RELEASED, "Deleted", "its AssetLock was deleted", confirmed=False)
+        if lock is not None and lock.status.state is not None and lock.status.state.terminal:
+            return Ending(lock.status.state, "Finished", "its AssetLock has finished")
+        if lock is not None and lock.metadata.deletion_timestamp is not None:
+            return Ending(LockState.RELEASED, "Deleted", "the AssetLock is being deleted")
+        if held.deadline <= observation.now:
+            until = format_time(held.expires)
+            return Ending(LockState.EXPIRED, "Expired", f"not renewed by {until}")
+        if lock is not None and observation.asset is None:
+            return Ending(LockState.REVOKED, "AssetDeleted", f"asset {observation.name} no longer exists")
+        if lock is not None and queue.is_pending(lock) and self.unfenceable:
+            return Ending(LockState.FAILED, "NotFenceable", self.unfenceable)
+        return None
+
+    @functools.cached_property
+    def holding(self) -> bool:
+        """Whether somebody holds the lock now."""
+        return self.tenure is not None and self.ending is None
+
+    @functools.cached_property
+    def waiters(self) -> list[AssetLock]:
+        """Those in line behind whoever has the Lease."""
+        return queue.in_line(self.observation, besides=self.tenure.acquisition if self.tenure else None)
+
+    @functools.cached_property
+    def unfenceable(self) -> str | None:
+        """Why one of the targets can't be fenced, ready to be read; ``None`` when all can."""
+        return next((t.problem for t in self.observation.targets if t.wanted and t.problem), None)
+
+    @functools.cached_property
+    def obstacle(self) -> tuple[str, str] | None:
+        """Reason and message when nobody may be granted the lock, whoever asks."""
+        observation = self.observation
+        if observation.asset is None or observation.asset.metadata.deletion_timestamp is not None:
+            return "AssetNotFound", f"no asset {observation.name!r} in namespace {observation.namespace!r}"
+        if self.unfenceable:
+            return "NotFenceable", self.unfenceable
+        lease = observation.lease
+        if lease is not None and lease.metadata.deletion_timestamp is not None:
+            finalizers = ", ".join(lease.metadata.finalizers) or "none"
+            return "LeaseTerminating", f"Lease {lease.metadata.name} is being deleted (finalizers: {finalizers})"
+        return None
+
+    @functools.cached_property
+    def recorded(self) -> Holder | None:
+        """What the Asset's status says about the present acquisition, once its token is fixed."""
+        asset = self.observation.asset
+        if asset is None or self.tenure is None:
+            return None
+        return next((h for h in asset.status.holders if h.acquisition == self.tenure.acquisition), None)
+
+    @functools.cached_property
+    def announced(self) -> bool:
+        """Whether the holder has been told its token."""
+        recorded, lease = self.recorded, self.observation.lease
+        if recorded is None or lease is None:
+            return False
+        if self.lock is not None:
+            return self.lock.status.state is LockState.HELD
+        return lease.metadata.annotations.get(names.TOKEN_ANNOTATION) == str(recorded.fencing_token)
+
+    @functools.cached_property
+    def token_in_use(self) -> int:
+        """The highest token that the Asset, its targets or its Lease have seen."""
+        asset, lease = self.observation.asset, self.observation.lease
+        announced = lease.metadata.annotations.get(names.TOKEN_ANNOTATION, "") if lease else ""
+        return max(
+            asset.status.fencing_token if asset else 0,
+            int(announced) if announced.isdecimal() else 0,
+            *(stamp.token for stamp in map(self.stamp, self.observation.targets) if stamp),
+            *(k.status.fencing_token or 0 for k in self.observation.locks),
+            0,
+        )
+
+    def stamp(self, target: ObservedTarget) -> Stamp | None:
+        """This asset's stamp on the target, if it was written for that very object."""
+        return stamp_of(target.annotations, self.stamp_key, target.uid) if target.uid else None
+
+
+def identity_of(lock: AssetLock) -> Identity:
+    """Whom a lock is for, as admission stamped it; raises ValueError where it has not."""
+    holder = lock.spec.holder
+    if holder is None:
+        raise ValueError(f"AssetLock {lock.metadata.name} names no holder")
+    return Identity(holder.username, holder.pod_uid if lock.spec.bind_to == "Pod" else None)

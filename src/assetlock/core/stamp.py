@@ -1,0 +1,61 @@
+"""The fence on a target: one annotation for each asset that claims it.
+
+The value's first line is the UID of the object that it was written for, since controllers copy annotations to
+children, where a stamp must mean nothing. Each further line is a holder: fencing token, pod UID or ``-``,
+username. The policy inside the API server reads the same lines (CEL has no JSON).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from assetlock.core.identity import Identity
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StampedHolder:
+    """A holder as the fence knows it."""
+
+    token: int
+    identity: Identity
+
+    def __str__(self) -> str:
+        return f"{self.token} {self.identity}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Stamp:
+    """Who may write to the object with this UID."""
+
+    uid: str
+    holders: tuple[StampedHolder, ...]
+
+    @property
+    def token(self) -> int:
+        """The highest token in the stamp; 0 when it names nobody."""
+        return max((holder.token for holder in self.holders), default=0)
+
+    def __str__(self) -> str:
+        return "\n".join([self.uid, *map(str, self.holders)])
+
+    @classmethod
+    def parse(cls, text: str) -> Stamp:
+        """Read what ``str`` wrote; raises ValueError for anything else."""
+        uid, *lines = text.split("\n")
+        holders = []
+        for line in lines:
+            token, _, identity = line.partition(" ")
+            if not token.isdecimal():
+                raise ValueError(f"not a fencing token: {token!r}")
+            holders.append(StampedHolder(int(token), Identity.parse(identity)))
+        return cls(uid, tuple(holders))
+
+
+def stamp_of(annotations: Mapping[str, str], key: str, uid: str) -> Stamp | None:
+    """The stamp under ``key`` if it was written for the object with ``uid`` and can be read."""
+    try:
+        stamp = Stamp.parse(annotations[key])
+    except (KeyError, ValueError):
+        return None
+    return stamp if stamp.uid == uid else None

@@ -1,0 +1,224 @@
+"""The statuses that users see, built from what is observed; each is ready to be written back."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+
+from assetlock.core import names, tenure
+from assetlock.core.decision import Body
+from assetlock.core.queue import SHOWN
+from assetlock.core.situation import Ending, Situation
+from assetlock.model.asset import Asset, AssetStatus, Holder, QueueEntry
+from assetlock.model.assetlock import AssetLock, AssetLockStatus, LockState
+from assetlock.model.conditions import Condition, set_condition
+from assetlock.model.times import format_time
+
+
+def asset_body(situation: Situation, holders: Sequence[Holder], token: int) -> Body:
+    """The Asset with its status as it ought to be."""
+    observation = situation.observation
+    asset = _asset(situation)
+    waiters = situation.waiters
+    status = AssetStatus(
+        lock_state="Locked" if holders else "Unlocked",
+        holders=list(holders),
+        queue=[_entry(lock) for lock in waiters[:SHOWN]],
+        queue_length=len(waiters),
+        fencing_token=max(token, asset.status.fencing_token),
+        last_patched_by=asset.status.last_patched_by,
+        last_patch_time=asset.status.last_patch_time,
+        conditions=_asset_conditions(situation),
+        observed_generation=asset.metadata.generation,
+    )
+    return _body("Asset", asset, status, observation.namespace)
+
+
+def holder_entry(situation: Situation, token: int) -> Holder:
+    """The entry in the Asset's status, which is its stamp, for whoever has the Lease."""
+    held, lock = situation.tenure, situation.lock
+    if held is None:
+        raise ValueError("nobody has the Lease")
+    pod_name = lock.spec.holder.pod_name if lock and lock.spec.holder else None
+    return Holder(
+        lock=held.lock_name,
+        mode=lock.spec.mode if lock else "Exclusive",
+        identity=held.identity.username,
+        pod_uid=held.identity.pod_uid,
+        pod_name=pod_name,
+        fencing_token=token,
+        acquisition=held.acquisition,
+        acquire_time=whole_second(held.since),
+        expire_time=whole_second(held.expires),
+        reason=lock.spec.reason if lock else None,
+        holder_id=lock.spec.holder_id if lock else None,
+    )
+
+
+def held_body(situation: Situation, lock: AssetLock, holder: Holder) -> Body:
+    """The AssetLock as announced, or with its expiry brought up to date."""
+    until = format_time(holder.expire_time) if holder.expire_time else "released"
+    message = f"token {holder.fencing_token}, until {until}{_clipped(situation, lock)}"
+    conditions = _lock_conditions(
+        situation, lock, acquired=("True", "Granted", message), finished=("False", "Held", ""), settled="True"
+    )
+    status = lock.status.model_copy(
+        update={
+            "state": LockState.HELD,
+            "queue_position": None,
+            "fencing_token": holder.fencing_token,
+            "acquire_time": holder.acquire_time,
+            "expire_time": holder.expire_time,
+            "conditions": conditions,
+            "observed_generation": lock.metadata.generation,
+        }
+    )
+    return _body("AssetLock", lock, status, situation.observation.namespace)
+
+
+def pending_body(situation: Situation, lock: AssetLock, position: int) -> Body:
+    """The AssetLock in the queue, with its place and what it waits for."""
+    reason, why = waiting_for(situation)
+    message = f"{why}; number {position} in line"
+    conditions = _lock_conditions(
+        situation, lock, acquired=("False", reason, message), finished=("False", "Pending", ""), settled="False"
+    )
+    status = lock.status.model_copy(
+        update={
+            "state": LockState.PENDING,
+            "queue_position": position,
+            "conditions": conditions,
+            "observed_generation": lock.metadata.generation,
+        }
+    )
+    return _body("AssetLock", lock, status, situation.observation.namespace)
+
+
+def finished_body(situation: Situation, lock: AssetLock, ending: Ending) -> Body:
+    """The AssetLock in a terminal state."""
+    conditions = _lock_conditions(
+        situation,
+        lock,
+        acquired=("False", ending.reason, ending.message),
+        finished=("True", ending.reason, ending.message),
+        settled="True",
+    )
+    status = lock.status.model_copy(
+        update={
+            "state": ending.state,
+            "queue_position": None,
+            "finish_time": whole_second(situation.observation.now),
+            "conditions": conditions,
+            "observed_generation": lock.metadata.generation,
+        }
+    )
+    return _body("AssetLock", lock, status, situation.observation.namespace)
+
+
+def waiting_for(situation: Situation) -> tuple[str, str]:
+    """Reason and sentence: why nobody further can have the lock now."""
+    held = situation.tenure
+    if situation.obstacle:
+        return situation.obstacle
+    if held is None:
+        return "Waiting", "about to be granted"
+    name = held.lock_name or "a Lease made by hand"
+    until = format_time(held.expires)
+    return "Locked", f"held by {held.identity.username} ({name}) since {format_time(held.since)}, until {until}"
+
+
+def whole_second(moment: datetime.datetime) -> datetime.datetime:
+    """A time as Kubernetes shows it."""
+    return moment.replace(microsecond=0)
+
+
+def _asset(situation: Situation) -> Asset:
+    if situation.observation.asset is None:
+        raise ValueError(f"no asset {situation.observation.name}")
+    return situation.observation.asset
+
+
+def _clipped(situation: Situation, lock: AssetLock) -> str:
+    observation = situation.observation
+    longest = tenure.longest_ttl(observation.asset, observation.limits)
+    ttl = tenure.effective_ttl(lock, observation.asset, observation.limits)
+    asked = lock.spec.ttl
+    if not asked or tenure.parse_duration(asked) <= longest:
+        return ""
+    return f"; ttl {asked} clipped to {int(ttl.total_seconds())}s, the longest that asset and operator allow"
+
+
+def _entry(lock: AssetLock) -> QueueEntry:
+    return QueueEntry(
+        lock=lock.metadata.name,
+        identity=lock.spec.holder.username if lock.spec.holder else "",
+        priority=lock.spec.priority,
+        since=lock.metadata.creation_timestamp,
+    )
+
+
+def _asset_conditions(situation: Situation) -> list[Condition]:
+    observation = situation.observation
+    asset = _asset(situation)
+    wanted = [target for target in observation.targets if target.wanted]
+    problem = next((t.problem for t in wanted if t.problem), None)
+    missing = next((t.target for t in wanted if not t.uid), None)
+    if problem:
+        fenced = ("False", "NotFenceable", problem)
+    elif missing:
+        name = f"{missing.kind} {missing.name}"
+        fenced = ("False", "TargetNotFound", f"{name} does not exist; it is fenced as soon as it does")
+    else:
+        fenced = ("True", "Fenced", f"all {len(wanted)} targets can be fenced")
+    ready = ("False", *fenced[1:]) if problem else ("True", "Ready", "locks are granted")
+    conditions = list(asset.status.conditions)
+    for kind, (status, reason, message) in {"Ready": ready, "Fenced": fenced}.items():
+        conditions = set_condition(
+            conditions,
+            kind,
+            status,
+            reason,
+            message,
+            now=whole_second(observation.now),
+            observed_generation=asset.metadata.generation,
+        )
+    return conditions
+
+
+def _lock_conditions(
+    situation: Situation,
+    lock: AssetLock,
+    *,
+    acquired: tuple[str, str, str],
+    finished: tuple[str, str, str],
+    settled: str,
+) -> list[Condition]:
+    conditions = list(lock.status.conditions)
+    both = {"Acquired": acquired, "Finished": finished, "Settled": (settled, *acquired[1:])}
+    for kind, (status, reason, message) in both.items():
+        conditions = set_condition(
+            conditions,
+            kind,
+            status,
+            reason,
+            message,
+            now=whole_second(situation.observation.now),
+            observed_generation=lock.metadata.generation,
+        )
+    return conditions
+
+
+def _body(
+    kind: str, original: Asset | AssetLock, status: AssetStatus | AssetLockStatus, namespace: str
+) -> Body:
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": kind,
+        "metadata": {
+            "name": original.metadata.name,
+            "namespace": namespace,
+            "uid": original.metadata.uid,
+            "resourceVersion": original.metadata.resource_version,
+        },
+        "status": status.model_dump(mode="json", by_alias=True, exclude_none=True),
+    }

@@ -1,0 +1,47 @@
+"""Conditions, by the Kubernetes API conventions: ``lastTransitionTime`` moves only with the status."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from assetlock.model.base import Model, Time
+
+
+class Condition(Model):
+    """One aspect of an object's state."""
+
+    type: str = Field(max_length=316, description="What it is about, in CamelCase.")
+    status: Literal["True", "False", "Unknown"]
+    reason: str = Field("", max_length=1024, description="Why, in CamelCase, for programs.")
+    message: str = Field("", max_length=32768, description="Why, for people.")
+    last_transition_time: Time = Field(description="When the status last changed.")
+    observed_generation: int | None = Field(None, ge=0, description="The generation that it was made from.")
+
+
+def set_condition(
+    conditions: Sequence[Condition],
+    type: str,
+    status: str,
+    reason: str,
+    message: str,
+    *,
+    now: datetime.datetime,
+    observed_generation: int | None,
+) -> list[Condition]:
+    """The conditions with this one added or brought up to date, in their old order."""
+    old = next((condition for condition in conditions if condition.type == type), None)
+    new = Condition(
+        type=type,
+        status=status,  # type: ignore[arg-type]
+        reason=reason,
+        message=message,
+        last_transition_time=old.last_transition_time if old and old.status == status else now,
+        observed_generation=observed_generation,
+    )
+    if old is None:
+        return [*conditions, new]
+    return [new if condition is old else condition for condition in conditions]

@@ -1,0 +1,15 @@
+"""Times as Kubernetes writes them: RFC 3339 in UTC, whole seconds or exactly six digits of a second."""
+
+from __future__ import annotations
+
+import datetime
+
+
+def format_time(moment: datetime.datetime) -> str:
+    """As ``metav1.Time``: whole seconds, what is below them cut off."""
+    return moment.astimezone(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def format_micro_time(moment: datetime.datetime) -> str:
+    """As ``metav1.MicroTime``: always six digits, as the API server refuses any other number of them."""
+    return moment.astimezone(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

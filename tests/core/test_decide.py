@@ -1,0 +1,312 @@
+"""The decision, one story at a time."""
+
+from __future__ import annotations
+
+import pytest
+
+from assetlock.core import decision as d
+from tests.core.world import World
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.make_asset("app", "db")
+    world.make_target("app")
+    world.make_target("db")
+    world.settle()
+    return world
+
+
+def kinds(writes: list[d.Write]) -> list[str]:
+    return [type(write).__name__ for write in writes]
+
+
+def test_a_grant_claims_records_stamps_and_only_then_announces(world: World) -> None:
+    world.ask("first", "alice")
+    writes = world.settle()
+    assert kinds(writes) == ["CreateLease", "WriteAssetStatus", "PatchTarget", "PatchTarget", "WriteLockStatus"]
+    assert world.state("first") == "Held"
+    assert world.stamped_users("app") == ["alice"]
+
+
+def test_an_end_frees_the_lease_before_the_stamps_go(world: World) -> None:
+    world.ask("first")
+    world.settle()
+    world.withdraw("first")
+    assert kinds(world.settle()) == ["DeleteLease", "WriteAssetStatus", "PatchTarget", "PatchTarget"]
+    assert world.stamped_users("app") == []
+    assert world.targets["app"]["metadata"]["labels"] == {}
+
+
+def test_a_handover_is_one_write_of_the_lease(world: World) -> None:
+    world.ask("first", "alice")
+    world.settle()
+    world.ask("second", "bob", wait="10m")
+    world.settle()
+    world.withdraw("first")
+    writes = kinds(world.settle())
+    assert writes[:4] == ["ReplaceLease", "WriteAssetStatus", "PatchTarget", "PatchTarget"]
+    assert "DeleteLease" not in writes
+    assert world.state("second") == "Held"
+    assert world.stamped_users("db") == ["bob"]
+
+
+def test_a_lock_that_does_not_wait_fails_at_once_and_says_who_holds_it(world: World) -> None:
+    world.ask("first", "alice", reason="patching")
+    world.settle()
+    world.ask("second", "bob")
+    world.settle()
+    assert world.state("second") == "Failed"
+    condition = next(c for c in world.locks["second"]["status"]["conditions"] if c["type"] == "Settled")
+    assert condition["status"] == "True"
+    assert condition["reason"] == "Locked"
+    assert "held by alice (first) since 2026-03-28T12:00:00Z, until 2026-03-28T12:30:00Z" in condition["message"]
+
+
+def test_a_lock_expires_and_the_next_waiter_gets_it(world: World) -> None:
+    world.ask("first", ttl="1m")
+    world.settle()
+    world.ask("second", "bob", wait="10m")
+    world.settle()
+    world.pass_time(60.5)
+    world.settle()
+    assert world.state("first") == "Held", "the allowed skew is not over"
+    world.pass_time(0.5)
+    world.settle()
+    assert world.state("first") == "Expired"
+    assert world.state("second") == "Held"
+
+
+def test_a_waiter_whose_wait_is_over_is_never_granted(world: World) -> None:
+    world.ask("first", ttl="1h")
+    world.settle()
+    world.ask("second", "bob", wait="1m")
+    world.settle()
+    world.pass_time(62)
+    world.withdraw("first")
+    world.settle()
+    assert world.state("second") == "Failed"
+    assert world.lease is None
+
+
+def test_waiters_are_served_by_priority_then_age(world: World) -> None:
+    world.ask("holder")
+    world.settle()
+    for name, priority in (("old", 0), ("young", 0), ("urgent", 5)):
+        world.pass_time(1)
+        world.ask(name, name, wait="1h", priority=priority)
+    order = []
+    world.withdraw("holder")
+    for _ in range(3):
+        world.settle()
+        [held] = [name for name in world.locks if world.state(name) == "Held"]
+        order.append(held)
+        world.withdraw(held)
+    assert order == ["urgent", "old", "young"]
+
+
+def test_a_handmade_lease_excludes_asset_locks_and_is_fenced_and_told_its_token(world: World) -> None:
+    assert world.hand_make("job", seconds=60)
+    world.settle()
+    assert world.lease is not None
+    assert world.lease["metadata"]["annotations"]["assetlock.dev/token"] == "1"
+    assert world.stamped_users("app") == ["job"]
+    world.ask("second", "bob")
+    world.settle()
+    assert world.state("second") == "Failed"
+
+
+def test_an_expired_handmade_lease_is_deleted_so_that_the_next_create_succeeds(world: World) -> None:
+    world.hand_make("job", seconds=60)
+    world.settle()
+    world.pass_time(61)
+    world.settle()
+    assert world.lease is None
+    assert world.hand_make("another")
+
+
+def test_a_renew_time_in_the_future_does_not_pin_the_lock(world: World) -> None:
+    world.hand_make("job", seconds=60)
+    assert world.lease is not None
+    world.lease["spec"]["renewTime"] = "2099-01-01T00:00:00.000000Z"
+    world._touch(world.lease)
+    world._see_term()
+    world.settle()
+    world.pass_time(61)
+    world.settle()
+    assert world.lease is None
+
+
+@pytest.mark.parametrize("seconds", [None, 2147483647, -5])
+def test_absurd_durations_are_brought_within_limits(world: World, seconds: int | None) -> None:
+    world.hand_make("job")
+    assert world.lease is not None
+    world.lease["spec"]["leaseDurationSeconds"] = seconds
+    world.settle()
+    world.pass_time(24 * 3600 + 1)
+    world.settle()
+    assert world.lease is None
+
+
+def test_tokens_grow_although_the_lease_is_deleted_by_hand(world: World) -> None:
+    world.ask("first")
+    world.settle()
+    world.lease = None
+    world._see_term()
+    world.settle()
+    assert world.state("first") == "Revoked"
+    world.ask("second", "bob")
+    world.settle()
+    assert world.locks["second"]["status"]["fencingToken"] == 2
+
+
+def test_a_terminating_lease_is_never_granted_into(world: World) -> None:
+    world.hand_make("job")
+    assert world.lease is not None
+    world.lease["metadata"] |= {"deletionTimestamp": "2026-03-28T12:00:00Z", "finalizers": ["example.com/hold"]}
+    world.lease["spec"]["holderIdentity"] = ""
+    world._touch(world.lease)
+    world.ask("waiting", "bob", wait="1h")
+    world.settle()
+    assert world.state("waiting") == "Pending"
+    [acquired, *_] = world.locks["waiting"]["status"]["conditions"]
+    assert acquired["reason"] == "LeaseTerminating"
+    assert "example.com/hold" in acquired["message"]
+
+
+def test_an_unknown_asset_fails_a_lock_that_does_not_wait() -> None:
+    world = World()
+    world.ask("first")
+    world.settle()
+    assert world.state("first") == "Failed"
+    assert world.locks["first"]["status"]["conditions"][0]["reason"] == "AssetNotFound"
+
+
+def test_an_asset_deleted_while_locked_ends_the_lock_and_unfences_its_targets(world: World) -> None:
+    world.ask("first")
+    world.settle()
+    world.asset = None
+    world.settle()
+    assert world.state("first") == "Revoked"
+    assert world.lease is None
+    assert world.targets["app"]["metadata"]["annotations"] == {}
+
+
+def test_an_asset_deleted_while_waited_for_leaves_the_waiters_waiting_until_it_returns(world: World) -> None:
+    world.ask("first")
+    world.settle()
+    world.ask("second", "bob", wait="1h")
+    world.settle()
+    world.asset = None
+    world.settle()
+    assert world.state("second") == "Pending"
+    world.make_asset("app")
+    world.settle()
+    assert world.state("second") == "Held"
+
+
+def test_a_target_that_can_not_be_fenced_fails_the_lock_before_anything_is_taken(world: World) -> None:
+    world.problems["db"] = "no kind Nonsense in v1"
+    world.ask("first")
+    assert kinds(world.settle())[0] == "WriteLockStatus"
+    assert world.state("first") == "Failed"
+    assert "Nonsense" in world.locks["first"]["status"]["conditions"][0]["message"]
+    assert world.lease is None
+
+
+def test_a_target_found_unfenceable_after_the_claim_leaves_nothing_half_held(world: World) -> None:
+    world.ask("first")
+    world.apply(d.CreateLease(_claim(world)))
+    world.problems["db"] = "the stamp does not fit"
+    world.settle()
+    assert world.state("first") == "Failed"
+    assert world.lease is None
+    assert world.stamped_users("app") == []
+
+
+def test_a_target_made_anew_while_locked_is_stamped_again(world: World) -> None:
+    world.ask("first", "alice")
+    world.settle()
+    del world.targets["app"]
+    world.settle()
+    world.make_target("app")
+    assert kinds(world.settle()) == ["PatchTarget", "WriteAssetStatus"] or world.stamped_users("app") == ["alice"]
+    assert world.stamped_users("app") == ["alice"]
+
+
+def test_a_stamp_copied_from_another_object_means_nothing(world: World) -> None:
+    world.ask("first", "alice")
+    world.settle()
+    copied = dict(world.targets["app"]["metadata"]["annotations"])
+    world.targets["db"]["metadata"]["annotations"] = copied
+    world._touch(world.targets["db"])
+    assert world.stamped_users("db") == []
+    world.settle()
+    assert world.stamped_users("db") == ["alice"]
+
+
+def test_a_stamp_with_a_higher_token_raises_the_next_token_instead_of_being_lowered(world: World) -> None:
+    world.ask("first", "alice")
+    world.settle()
+    assert world.asset is not None
+    world.asset["status"] = {"lockState": "Unlocked", "holders": [], "queue": [], "queueLength": 0, "fencingToken": 0}
+    world._touch(world.asset)
+    world.withdraw("first")
+    world.locks.clear()
+    world.ask("second", "bob", wait="1m")
+    world.settle()
+    assert world.locks["second"]["status"]["fencingToken"] == 2
+
+
+def test_a_changed_ttl_starts_a_new_term(world: World) -> None:
+    world.ask("first", ttl="1m")
+    world.settle()
+    world.pass_time(30)
+    world.locks["first"]["spec"]["ttl"] = "5m"
+    world._touch(world.locks["first"])
+    world.settle()
+    assert world.locks["first"]["status"]["expireTime"] == "2026-03-28T12:05:30Z"
+
+
+def test_a_ttl_above_the_assets_longest_is_clipped_and_says_so(world: World) -> None:
+    assert world.asset is not None
+    world.asset["spec"]["maxTTL"] = "10m"
+    world.ask("first", ttl="PT400H")
+    world.settle()
+    assert world.locks["first"]["status"]["expireTime"] == "2026-03-28T12:10:00Z"
+    assert "PT400H clipped to 600s" in world.locks["first"]["status"]["conditions"][0]["message"]
+
+
+def test_a_finished_lock_is_forgotten_when_it_says_so(world: World) -> None:
+    world.ask("first", ttl="1m", ttlSecondsAfterFinished=10)
+    world.settle()
+    world.pass_time(61)
+    world.settle()
+    assert world.state("first") == "Expired"
+    world.pass_time(10)
+    world.settle()
+    assert world.locks == {}
+
+
+def test_a_lock_without_a_known_holder_is_never_granted(world: World) -> None:
+    world.ask("first")
+    del world.locks["first"]["spec"]["holder"]
+    world.settle()
+    assert world.state("first") == "Failed"
+    assert world.locks["first"]["status"]["conditions"][0]["reason"] == "HolderUnknown"
+
+
+def test_a_settled_world_has_nothing_left_to_write(world: World) -> None:
+    for name in ("a", "b", "c"):
+        world.ask(name, name, wait="1h")
+    world.settle()
+    assert world.settle() == []
+
+
+def _claim(world: World) -> d.Body:
+    from assetlock.core.decide import decide
+
+    [claim] = decide(world.observe()).writes
+    assert isinstance(claim, d.CreateLease)
+    return claim.body

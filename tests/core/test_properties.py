@@ -1,0 +1,113 @@
+"""The decision under anything that can happen between its writes: crashes, sleepers, other people, time."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from assetlock.core import decision as d
+from assetlock.core import queue
+from assetlock.core.decide import decide
+from tests.core.world import Stale, World
+
+NAMES = st.sampled_from(["a", "b", "c", "d"])
+SECONDS = st.sampled_from([0.3, 1, 5, 29, 31, 61, 3600])
+
+
+class Lock(RuleBasedStateMachine):
+    """One asset, four locks, hand-made Leases, a leader that may crash and one that may oversleep."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.world = World()
+        self.world.make_asset("app", "db")
+        self.world.make_target("app")
+        self.sleeping: list[d.Write] = []
+
+    @rule(name=NAMES, wait=st.sampled_from(["0s", "30s", "10m"]), priority=st.integers(0, 2))
+    def ask(self, name: str, wait: str, priority: int) -> None:
+        if name not in self.world.locks:
+            self.world.ask(name, f"user-{name}", wait=wait, priority=priority, ttl="30s")
+
+    @rule(name=NAMES)
+    def withdraw(self, name: str) -> None:
+        self.world.withdraw(name)
+
+    @rule(seconds=SECONDS)
+    def pass_time(self, seconds: float) -> None:
+        self.world.pass_time(seconds)
+
+    @rule()
+    def make_a_lease_by_hand(self) -> None:
+        self.world.hand_make("job", seconds=30)
+
+    @precondition(lambda self: self.world.lease)
+    @rule()
+    def renew(self) -> None:
+        self.world.renew_by_hand()
+
+    @precondition(lambda self: self.world.lease)
+    @rule()
+    def delete_the_lease_by_hand(self) -> None:
+        self.world.lease = None
+        self.world._see_term()
+
+    @rule(name=st.sampled_from(["app", "db"]))
+    def make_a_target_anew(self, name: str) -> None:
+        self.world.targets.pop(name, None)
+        self.world.make_target(name)
+
+    @rule()
+    def make_the_asset_anew_or_not_at_all(self) -> None:
+        if self.world.asset is None:
+            self.world.make_asset("app", "db")
+        else:
+            self.world.asset = None
+
+    @rule()
+    def fall_asleep_with_a_decision(self) -> None:
+        self.sleeping = list(decide(self.world.observe()).writes)
+
+    @rule()
+    def wake_up(self) -> None:
+        for write in self.sleeping:
+            with contextlib.suppress(Stale):
+                self.world.apply(write)
+        self.sleeping = []
+
+    @rule(steps=st.integers(1, 6))
+    def work_and_crash(self, steps: int) -> None:
+        """Each decision anew from what is there: a crash between two writes is no different."""
+        for _ in range(steps):
+            for write in decide(self.world.observe()).writes[:1]:
+                self.world.apply(write)
+
+    @rule()
+    def settle(self) -> None:
+        world = self.world
+        world.settle()
+        pending = queue.in_line(world.observe())
+        obstacle = world.asset is None
+        if pending and not obstacle:
+            assert world.lease is not None, "somebody waits and nobody holds"
+        for lock in pending:
+            assert queue.waits_at_all(lock), f"{lock.metadata.name} waits although it said it would not"
+        if world.lease is None:
+            assert not any(world.stamped_users(name) for name in world.targets), "stamped for nobody"
+        assert world.settle() == []
+
+    @invariant()
+    def deadlines_lie_ahead(self) -> None:
+        decision = decide(self.world.observe())
+        if not decision.writes and decision.wake_at is not None:
+            assert decision.wake_at > self.world.now - datetime.timedelta(microseconds=1)
+
+
+TestLock = Lock.TestCase
+TestLock.settings = settings(
+    max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+)

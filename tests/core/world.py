@@ -1,0 +1,258 @@
+"""A world for the pure decision to act on: objects with resourceVersions, and writes that compare and swap.
+
+It checks what must never be, after every single write, whoever made it. Nothing of it is about I/O; what the
+API server itself does is tested against a real one, and the shell in the simulator.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import datetime
+from typing import Any
+
+from assetlock.core import decision as d
+from assetlock.core import names
+from assetlock.core.decide import decide
+from assetlock.core.observation import Observation, ObservedTarget
+from assetlock.core.stamp import stamp_of
+from assetlock.model.asset import Asset, Target
+from assetlock.model.assetlock import AssetLock
+from assetlock.model.lease import Lease
+from assetlock.model.times import format_micro_time, format_time
+
+START = datetime.datetime(2026, 3, 28, 12, 0, tzinfo=datetime.UTC)
+NAMESPACE, ASSET = "team-a", "vm-1"
+TERMINAL = {"Released", "Expired", "Revoked", "Failed", "Quarantined"}
+
+
+class Stale(Exception):
+    """A write was decided on a version that is no more."""
+
+
+@dataclasses.dataclass
+class World:
+    now: datetime.datetime = START
+    version: int = 0
+    uids: int = 0
+    asset: dict[str, Any] | None = None
+    lease: dict[str, Any] | None = None
+    locks: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    targets: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    problems: dict[str, str] = dataclasses.field(default_factory=dict)
+    seen: dict[str, datetime.datetime] = dataclasses.field(default_factory=dict)
+    term: tuple[Any, ...] = ()
+    term_seen: datetime.datetime = START
+    announced: list[tuple[str, int]] = dataclasses.field(default_factory=list)
+    writes: list[d.Write] = dataclasses.field(default_factory=list)
+
+    # What users do.
+
+    def make_asset(self, *targets: str, **spec: Any) -> None:
+        status = {"lockState": "Unlocked", "holders": [], "queue": [], "queueLength": 0, "fencingToken": 0}
+        named = [{"apiVersion": "v1", "kind": "ConfigMap", "name": name} for name in targets]
+        spec = {"type": "VM", "targets": named, **spec}
+        self.asset = {"metadata": self._meta(ASSET), "spec": spec, "status": status}
+
+    def make_target(self, name: str) -> None:
+        self.targets[name] = {"metadata": self._meta(name)}
+
+    def ask(self, name: str, user: str = "alice", **spec: Any) -> None:
+        spec = {"assetName": ASSET, "mode": "Exclusive", "wait": "0s", "holder": {"username": user}, **spec}
+        self.locks[name] = {"metadata": self._meta(name), "spec": spec, "status": {}}
+
+    def withdraw(self, name: str) -> None:
+        self.locks.pop(name, None)
+
+    def hand_make(self, user: str = "job", seconds: int = 60) -> bool:
+        if self.lease is not None:
+            return False
+        stamp = format_micro_time(self.now)
+        meta = self._meta(names.lease_name(ASSET))
+        meta["labels"] = {names.ASSET_LABEL: ASSET}
+        meta["annotations"] = {names.OWNER_ANNOTATION: f"- {user}", names.ACQUISITION_ANNOTATION: f"a-{meta['uid']}"}
+        spec = {"holderIdentity": user, "leaseDurationSeconds": seconds, "acquireTime": stamp, "renewTime": stamp}
+        self.lease = {"metadata": meta, "spec": {**spec, "leaseTransitions": 0}}
+        self._see_term()
+        return True
+
+    def renew_by_hand(self) -> None:
+        if self.lease is not None:
+            self.lease["spec"]["renewTime"] = format_micro_time(self.now)
+            self._touch(self.lease)
+            self._see_term()
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += datetime.timedelta(seconds=seconds)
+
+    def state(self, name: str) -> str | None:
+        state = self.locks[name]["status"].get("state")
+        return str(state) if state else None
+
+    def stamped_users(self, target: str) -> list[str]:
+        meta = self.targets[target]["metadata"]
+        stamp = stamp_of(meta["annotations"], names.stamp_key(ASSET, NAMESPACE), meta["uid"])
+        return [holder.identity.username for holder in stamp.holders] if stamp else []
+
+    # What the controller sees and does.
+
+    def observe(self) -> Observation:
+        asset = Asset.model_validate(self.asset) if self.asset else None
+        named = [target.name for target in asset.spec.targets] if asset else []
+        names_of_targets = [*named, *(name for name in self.targets if name not in named)]
+        return Observation(
+            now=self.now,
+            namespace=NAMESPACE,
+            name=ASSET,
+            asset=asset,
+            locks=tuple(AssetLock.model_validate(raw) for raw in self.locks.values()),
+            lease=Lease.model_validate(self.lease) if self.lease else None,
+            lease_seen=self.term_seen,
+            locks_seen=dict(self.seen),
+            targets=tuple(self._target(name, name in named) for name in names_of_targets),
+        )
+
+    def settle(self, *, most: int = 200) -> list[d.Write]:
+        """Decide and apply until nothing is left to do; gives the writes."""
+        done: list[d.Write] = []
+        for _ in range(most):
+            decision = decide(self.observe())
+            if not decision.writes:
+                return done
+            for write in decision.writes:
+                self.apply(write)
+                done.append(write)
+        raise AssertionError(f"no end in {most} decisions: {[type(w).__name__ for w in done[-6:]]}")
+
+    def apply(self, write: d.Write) -> None:
+        """Make a write if its version is the present one, else raise Stale; then check what must never be."""
+        before = copy.deepcopy(self)
+        match write:
+            case d.CreateLease(body=body):
+                if self.lease is not None:
+                    raise Stale
+                self.lease = {**copy.deepcopy(body), "metadata": {**self._meta(body["metadata"]["name"]), **body["metadata"]}}
+            case d.ReplaceLease(body=body):
+                self._swap(self.lease, body["metadata"])
+                self.lease = copy.deepcopy(body)
+                self._touch(self.lease)
+            case d.AnnounceOnLease(patch=patch):
+                self._merge(self.lease, patch)
+            case d.DeleteLease(uid=uid, resource_version=version):
+                self._swap(self.lease, {"uid": uid, "resourceVersion": version})
+                self.lease = None
+            case d.WriteAssetStatus(body=body):
+                self._swap(self.asset, body["metadata"])
+                assert self.asset is not None
+                self.asset["status"] = copy.deepcopy(body["status"])
+                self._touch(self.asset)
+            case d.WriteLockStatus(body=body):
+                lock = self.locks.get(body["metadata"]["name"])
+                self._swap(lock, body["metadata"])
+                assert lock is not None
+                lock["status"] = copy.deepcopy(body["status"])
+                self._touch(lock)
+            case d.PatchTarget(target=observed, patch=patch):
+                self._merge(self.targets.get(observed.target.name), patch)
+            case d.DeleteLock(name=name, uid=uid, resource_version=version):
+                self._swap(self.locks.get(name), {"uid": uid, "resourceVersion": version})
+                del self.locks[name]
+        self._see_term()
+        self.writes.append(write)
+        self._check(before)
+
+    # What must never be.
+
+    def _check(self, before: World) -> None:
+        held = [name for name in self.locks if self.state(name) == "Held"]
+        assert len(held) <= 1, f"two holders: {held}"
+        if self.asset and before.asset and self.asset["metadata"]["uid"] == before.asset["metadata"]["uid"]:
+            assert self.asset["status"]["fencingToken"] >= before.asset["status"]["fencingToken"], "token fell"
+        for name, lock in self.locks.items():
+            old = before.locks.get(name)
+            if old and old["metadata"]["uid"] == lock["metadata"]["uid"]:
+                self._check_lock(name, old["status"], lock["status"])
+        for name in held:
+            user = self.locks[name]["spec"]["holder"]["username"]
+            for target in self.targets:
+                assert self.stamped_users(target) in ([], [user]), f"{name} is Held, {target} stamped for others"
+
+    def _check_lock(self, name: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        if old.get("state") in TERMINAL:
+            assert new.get("state") == old["state"], f"{name} left its terminal state {old['state']}"
+        if new.get("state") == "Held" and old.get("state") != "Held":
+            self._check_announcement(name, new["fencingToken"])
+
+    def _check_announcement(self, name: str, token: int) -> None:
+        assert self.asset is not None
+        asset = self.asset["metadata"]["uid"]
+        assert all(token > earlier for where, earlier in self.announced if where == asset), "token not new"
+        assert self.asset["status"]["fencingToken"] >= token, "announced before recorded"
+        for target in set(self._named()) & set(self.targets):
+            user = self.locks[name]["spec"]["holder"]["username"]
+            assert self.stamped_users(target) == [user], f"{name} announced before {target} was stamped"
+        self.announced.append((asset, token))
+
+    def _named(self) -> list[str]:
+        return [target["name"] for target in self.asset["spec"]["targets"]] if self.asset else []
+
+    # How an API server keeps objects.
+
+    def _meta(self, name: str) -> dict[str, Any]:
+        self.version += 1
+        self.uids += 1
+        uid = f"uid-{self.uids}"
+        self.seen[uid] = self.now
+        return {
+            "name": name,
+            "namespace": NAMESPACE,
+            "uid": uid,
+            "resourceVersion": str(self.version),
+            "generation": 1,
+            "creationTimestamp": format_time(self.now),
+            "labels": {},
+            "annotations": {},
+        }
+
+    def _touch(self, raw: dict[str, Any]) -> None:
+        self.version += 1
+        raw["metadata"]["resourceVersion"] = str(self.version)
+
+    def _swap(self, raw: dict[str, Any] | None, precondition: dict[str, Any]) -> None:
+        if raw is None or raw["metadata"]["resourceVersion"] != precondition["resourceVersion"]:
+            raise Stale
+        if raw["metadata"]["uid"] != precondition["uid"]:
+            raise Stale
+
+    def _merge(self, raw: dict[str, Any] | None, patch: dict[str, Any]) -> None:
+        self._swap(raw, patch["metadata"])
+        assert raw is not None
+        for field in ("labels", "annotations"):
+            for key, value in patch["metadata"].get(field, {}).items():
+                if value is None:
+                    raw["metadata"][field].pop(key, None)
+                else:
+                    raw["metadata"][field][key] = value
+        self._touch(raw)
+
+    def _see_term(self) -> None:
+        spec = self.lease["spec"] if self.lease else {}
+        term = tuple(spec.get(key) for key in ("holderIdentity", "renewTime", "leaseTransitions"))
+        if term != self.term:
+            self.term, self.term_seen = term, self.now
+
+    def _target(self, name: str, wanted: bool) -> ObservedTarget:
+        raw = self.targets.get(name)
+        target = Target(api_version="v1", kind="ConfigMap", name=name)
+        if raw is None:
+            return ObservedTarget(target, problem=self.problems.get(name), wanted=wanted)
+        meta = copy.deepcopy(raw["metadata"])
+        return ObservedTarget(
+            target,
+            uid=meta["uid"],
+            resource_version=meta["resourceVersion"],
+            labels=meta["labels"],
+            annotations=meta["annotations"],
+            problem=self.problems.get(name),
+            wanted=wanted,
+        )
