@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random as random_module
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 
 from assetlock.kube import retry, wire
 from assetlock.kube.errors import Gone, KubeError
@@ -188,7 +188,7 @@ class Api:
         field_selector: str = "",
         metadata_only: bool = False,
         idle_timeout: float = WATCH_IDLE_TIMEOUT,
-    ) -> AsyncIterator[WatchEvent]:
+    ) -> AsyncGenerator[WatchEvent, None]:
         """The changes after a version, bookmarks included, until the server ends the stream.
 
         Raises `Gone` if the version is too old, `TransportError` if the stream breaks or falls silent.

@@ -1,0 +1,85 @@
+"""From `apiVersion` and `kind`, as people write them, to the resource that the API server serves now.
+
+What was found is remembered for some minutes, what was not for some seconds: a CRD that is installed now is
+found soon. While a group's own server (an aggregated API) does not answer, what was known of it still
+counts; if nothing was, the failure is passed on: not to know is not the same as not to exist.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from assetlock.kube.api import Api
+from assetlock.kube.errors import KindNotFound, KubeError, NotFound
+from assetlock.kube.resources import Resource
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    kinds: Mapping[str, Resource]
+    since: float
+
+
+class Discovery:
+    """Looks kinds up, with a memory."""
+
+    def __init__(
+        self,
+        api: Api,
+        *,
+        ttl: float = 300.0,
+        missing_ttl: float = 10.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._api = api
+        self._ttl = ttl
+        self._missing_ttl = missing_ttl
+        self._clock = clock
+        self._known: dict[str, _Known] = {}
+
+    async def resource_for(self, api_version: str, kind: str) -> Resource:
+        """The resource of a kind; `KindNotFound`, with a message for people, if the server has none."""
+        known = self._known.get(api_version)
+        if known is None or self._is_stale(known, kind):
+            known = await self._look(api_version, known)
+        if kind in known.kinds:
+            return known.kinds[kind]
+        if not known.kinds:
+            raise KindNotFound(f"the API server does not serve {api_version!r} (asked for the kind {kind})")
+        raise KindNotFound(
+            f"the API server has no kind {kind!r} in {api_version!r}{_near(kind, known.kinds)}"
+        )
+
+    def forget(self, api_version: str) -> None:
+        """Look again next time: what was remembered turned out wrong."""
+        self._known.pop(api_version, None)
+
+    def _is_stale(self, known: _Known, kind: str) -> bool:
+        ttl = self._ttl if kind in known.kinds else self._missing_ttl
+        return self._clock() - known.since >= ttl
+
+    async def _look(self, api_version: str, before: _Known | None) -> _Known:
+        kinds: Mapping[str, Resource]
+        try:
+            kinds = await self._api.discover(api_version)
+        except NotFound:
+            kinds = {}
+        except ValueError as error:
+            raise KindNotFound(f"{api_version!r} is not an apiVersion: {error}") from error
+        except KubeError:
+            if before is None or not before.kinds:
+                raise
+            kinds = before.kinds
+        self._known[api_version] = known = _Known(kinds, self._clock())
+        return known
+
+
+def _near(kind: str, kinds: Mapping[str, Resource]) -> str:
+    """A hint for who wrote the plural, or the right letters in the wrong case."""
+    wanted = kind.lower()
+    for name, resource in kinds.items():
+        if wanted in (name.lower(), resource.plural):
+            return f"; is {name!r} meant?"
+    return ""
