@@ -25,7 +25,13 @@ def kinds(writes: list[d.Write]) -> list[str]:
 def test_a_grant_claims_records_stamps_and_only_then_announces(world: World) -> None:
     world.ask("first", "alice")
     writes = world.settle()
-    assert kinds(writes) == ["CreateLease", "WriteAssetStatus", "PatchTarget", "PatchTarget", "WriteLockStatus"]
+    assert kinds(writes) == [
+        "CreateLease",
+        "WriteAssetStatus",
+        "PatchTarget",
+        "PatchTarget",
+        "WriteLockStatus",
+    ]
     assert world.state("first") == "Held"
     assert world.stamped_users("app") == ["alice"]
 
@@ -61,7 +67,9 @@ def test_a_lock_that_does_not_wait_fails_at_once_and_says_who_holds_it(world: Wo
     condition = next(c for c in world.locks["second"]["status"]["conditions"] if c["type"] == "Settled")
     assert condition["status"] == "True"
     assert condition["reason"] == "Locked"
-    assert "held by alice (first) since 2026-03-28T12:00:00Z, until 2026-03-28T12:30:00Z" in condition["message"]
+    assert (
+        "held by alice (first) since 2026-03-28T12:00:00Z, until 2026-03-28T12:30:00Z" in condition["message"]
+    )
 
 
 def test_a_lock_expires_and_the_next_waiter_gets_it(world: World) -> None:
@@ -164,7 +172,10 @@ def test_tokens_grow_although_the_lease_is_deleted_by_hand(world: World) -> None
 def test_a_terminating_lease_is_never_granted_into(world: World) -> None:
     world.hand_make("job")
     assert world.lease is not None
-    world.lease["metadata"] |= {"deletionTimestamp": "2026-03-28T12:00:00Z", "finalizers": ["example.com/hold"]}
+    world.lease["metadata"] |= {
+        "deletionTimestamp": "2026-03-28T12:00:00Z",
+        "finalizers": ["example.com/hold"],
+    }
     world.lease["spec"]["holderIdentity"] = ""
     world._touch(world.lease)
     world.ask("waiting", "bob", wait="1h")
@@ -231,7 +242,9 @@ def test_a_target_made_anew_while_locked_is_stamped_again(world: World) -> None:
     del world.targets["app"]
     world.settle()
     world.make_target("app")
-    assert kinds(world.settle()) == ["PatchTarget", "WriteAssetStatus"] or world.stamped_users("app") == ["alice"]
+    assert kinds(world.settle()) == ["PatchTarget", "WriteAssetStatus"] or world.stamped_users("app") == [
+        "alice"
+    ]
     assert world.stamped_users("app") == ["alice"]
 
 
@@ -250,7 +263,13 @@ def test_a_stamp_with_a_higher_token_raises_the_next_token_instead_of_being_lowe
     world.ask("first", "alice")
     world.settle()
     assert world.asset is not None
-    world.asset["status"] = {"lockState": "Unlocked", "holders": [], "queue": [], "queueLength": 0, "fencingToken": 0}
+    world.asset["status"] = {
+        "lockState": "Unlocked",
+        "holders": [],
+        "queue": [],
+        "queueLength": 0,
+        "fencingToken": 0,
+    }
     world._touch(world.asset)
     world.withdraw("first")
     world.locks.clear()

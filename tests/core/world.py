@@ -70,8 +70,16 @@ class World:
         stamp = format_micro_time(self.now)
         meta = self._meta(names.lease_name(ASSET))
         meta["labels"] = {names.ASSET_LABEL: ASSET}
-        meta["annotations"] = {names.OWNER_ANNOTATION: f"- {user}", names.ACQUISITION_ANNOTATION: f"a-{meta['uid']}"}
-        spec = {"holderIdentity": user, "leaseDurationSeconds": seconds, "acquireTime": stamp, "renewTime": stamp}
+        meta["annotations"] = {
+            names.OWNER_ANNOTATION: f"- {user}",
+            names.ACQUISITION_ANNOTATION: f"a-{meta['uid']}",
+        }
+        spec = {
+            "holderIdentity": user,
+            "leaseDurationSeconds": seconds,
+            "acquireTime": stamp,
+            "renewTime": stamp,
+        }
         self.lease = {"metadata": meta, "spec": {**spec, "leaseTransitions": 0}}
         self._see_term()
         return True
@@ -131,7 +139,10 @@ class World:
             case d.CreateLease(body=body):
                 if self.lease is not None:
                     raise Stale
-                self.lease = {**copy.deepcopy(body), "metadata": {**self._meta(body["metadata"]["name"]), **body["metadata"]}}
+                self.lease = {
+                    **copy.deepcopy(body),
+                    "metadata": {**self._meta(body["metadata"]["name"]), **body["metadata"]},
+                }
             case d.ReplaceLease(body=body):
                 self._swap(self.lease, body["metadata"])
                 self.lease = copy.deepcopy(body)
@@ -167,7 +178,9 @@ class World:
         held = [name for name in self.locks if self.state(name) == "Held"]
         assert len(held) <= 1, f"two holders: {held}"
         if self.asset and before.asset and self.asset["metadata"]["uid"] == before.asset["metadata"]["uid"]:
-            assert self.asset["status"]["fencingToken"] >= before.asset["status"]["fencingToken"], "token fell"
+            assert self.asset["status"]["fencingToken"] >= before.asset["status"]["fencingToken"], (
+                "token fell"
+            )
         for name, lock in self.locks.items():
             old = before.locks.get(name)
             if old and old["metadata"]["uid"] == lock["metadata"]["uid"]:
@@ -175,7 +188,9 @@ class World:
         for name in held:
             user = self.locks[name]["spec"]["holder"]["username"]
             for target in self.targets:
-                assert self.stamped_users(target) in ([], [user]), f"{name} is Held, {target} stamped for others"
+                assert self.stamped_users(target) in ([], [user]), (
+                    f"{name} is Held, {target} stamped for others"
+                )
 
     def _check_lock(self, name: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         if old.get("state") in TERMINAL:

@@ -1,0 +1,1 @@
+"""Reconciling: kopf at the edge, our own queue behind it."""

@@ -38,7 +38,7 @@ class Collection(Generic[Model]):
     """The objects of one kind, by namespace and name."""
 
     def __init__(self, model: type[Model]) -> None:
-        self._model = model
+        self._model: type[Model] = model
         self._objects: dict[tuple[str, str], Model] = {}
         self._gone: dict[tuple[str, str], int] = {}
 
@@ -113,7 +113,9 @@ class Cache:
     def remove(self, raw: dict[str, Any]) -> set[AssetKey]:
         """Take in that this very version was the object's last."""
         meta = raw["metadata"]
-        return self._remove(raw["kind"], meta.get("namespace", ""), meta["name"], int(meta["resourceVersion"]))
+        return self._remove(
+            raw["kind"], meta.get("namespace", ""), meta["name"], int(meta["resourceVersion"])
+        )
 
     def version(self, kind: str, namespace: str, name: str) -> int:
         """The known resourceVersion of an object; -1 when none is known."""
@@ -152,13 +154,18 @@ class Cache:
         term = self._terms.get(key)
         return term[1] if term else None
 
-    def keys(self) -> set[AssetKey]:
+    def known(self) -> set[AssetKey]:
         """Every asset that anything is known of."""
         leases = {AssetKey(lease.metadata.namespace or "", _asset_of(lease)) for lease in self.leases}
         return {_key_of_asset(asset) for asset in self.assets} | set(self._locks_of) | leases
 
     def _collection(self, kind: str) -> Collection[Any]:
-        return {"Asset": self.assets, "AssetLock": self.locks, "Lease": self.leases}[kind]
+        collections: dict[str, Collection[Any]] = {
+            "Asset": self.assets,
+            "AssetLock": self.locks,
+            "Lease": self.leases,
+        }
+        return collections[kind]
 
     def _remove(self, kind: str, namespace: str, name: str, version: int) -> set[AssetKey]:
         gone = self._collection(kind).remove(namespace, name, version)
@@ -184,7 +191,12 @@ class Cache:
 
     def _note_term(self, lease: Lease, now: datetime.datetime) -> set[AssetKey]:
         key = AssetKey(lease.metadata.namespace or "", _asset_of(lease))
-        term = (lease.metadata.uid, lease.spec.holder_identity, lease.spec.renew_time, lease.spec.lease_transitions)
+        term = (
+            lease.metadata.uid,
+            lease.spec.holder_identity,
+            lease.spec.renew_time,
+            lease.spec.lease_transitions,
+        )
         if self._terms.get(key, (None,))[0] != term:
             self._terms[key] = (term, now)
         return {key}

@@ -24,7 +24,7 @@ class SystemClock:
 
     def now(self) -> datetime.datetime:
         """The time of day, in UTC."""
-        return datetime.datetime.now(datetime.timezone.utc)
+        return datetime.datetime.now(datetime.UTC)
 
     def monotonic(self) -> float:
         """The running event loop's time, in seconds."""

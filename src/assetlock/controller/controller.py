@@ -48,11 +48,8 @@ class Controller:
         if event_type is None and self._listed_at is not None:
             self._relist.set()
         raw = {**raw, "kind": kind}
-        if event_type == "DELETED":
-            changed = self._cache.remove(raw)
-        else:
-            changed = self._cache.put(raw, self._clock.now())
-        for key in changed:
+        deleted = event_type == "DELETED"
+        for key in self._cache.remove(raw) if deleted else self._cache.put(raw, self._clock.now()):
             self._queue.add(key)
 
     @property
@@ -120,6 +117,6 @@ class Controller:
                 for key in changed:
                     self._queue.add(key)
         if self._listed_at is None:
-            for key in self._cache.keys():
+            for key in self._cache.known():
                 self._queue.add(key)
         self._listed_at = self._clock.monotonic()

@@ -34,9 +34,7 @@ async def serve(settings: Settings, controller: Controller, elector: Elector) ->
         return web.Response(body=prometheus_client.generate_latest(), content_type="text/plain")
 
     app = web.Application()
-    app.add_routes(
-        [web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metrics)]
-    )
+    app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metrics)])
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:

@@ -95,9 +95,7 @@ class Elector:
             return
         spec = {**record["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
         try:
-            await self._api.replace(
-                LEASES, names.OPERATOR_NAMESPACE, LEADER_LEASE, {**record, "spec": spec}
-            )
+            await self._api.replace(LEASES, names.OPERATOR_NAMESPACE, LEADER_LEASE, {**record, "spec": spec})
         except KubeError as error:
             log.warning("leadership not released", extra={"why": str(error)})
 

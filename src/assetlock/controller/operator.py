@@ -7,6 +7,8 @@ is decided by our own queue behind it.
 from __future__ import annotations
 
 import asyncio
+import base64
+import datetime
 import logging
 import os
 import socket
@@ -29,32 +31,43 @@ from assetlock.kube.recorder import EventRecorder
 from assetlock.kube.resources import ASSETLOCKS, ASSETS, LEASES, Resource
 
 INACTIVITY = 70.0
+CREDENTIAL_LIFE = datetime.timedelta(minutes=5)
 
 log = logging.getLogger(__name__)
 
 
 async def run(config: ClusterConfig, settings: Settings) -> None:
-    """Reconcile until a signal comes. Raises an ExceptionGroup with LeadershipLost in it when another process may lead."""
+    """Reconcile until a signal comes.
+
+    Raises an ExceptionGroup with LeadershipLost in it when another process may lead by now.
+    """
     identity = f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4().hex[:8]}"
     transport = HttpTransport(config)
     api = Api(transport)
     clock = SystemClock()
-    recorder = EventRecorder(api, component="assetlock.dev/controller", instance=identity)
+    recorder = EventRecorder(api, identity)
     controller = Controller(api, clock, settings.limits(), EventTeller(recorder))
     elector = Elector(api, clock, identity)
     try:
-        async with recorder, health.serve(settings, controller, elector):
+        async with health.serve(settings, controller, elector):
+            telling = asyncio.create_task(recorder.run(), name="tell")
             leading = asyncio.create_task(_lead(controller, elector), name="lead")
-            watching = asyncio.create_task(_watch(config, controller), name="kopf")
-            done, pending = await asyncio.wait((leading, watching), return_when=asyncio.FIRST_COMPLETED)
-            for task in pending:
-                task.cancel()
-            await asyncio.gather(*pending, return_exceptions=True)
+            watching = asyncio.create_task(_watch(config, controller), name="watch")
+            ended, _ = await asyncio.wait((leading, watching), return_when=asyncio.FIRST_COMPLETED)
+            await _stop(leading, watching)
+            await recorder.drain()
+            await _stop(telling)
             await elector.release()
-            for task in done:
+            for task in ended:
                 task.result()
     finally:
         await transport.close()
+
+
+async def _stop(*tasks: asyncio.Task[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _lead(controller: Controller, elector: Elector) -> None:
@@ -76,8 +89,8 @@ def _registry(config: ClusterConfig, controller: Controller) -> kopf.OperatorReg
         _on_event(registry, controller, resource)
 
     @kopf.on.login(registry=registry)
-    def login(**_: Any) -> kopf.ConnectionInfo:
-        return connection_info(config)
+    async def login(**_: Any) -> kopf.ConnectionInfo:
+        return await connection_info(config)
 
     return registry
 
@@ -97,6 +110,27 @@ def _settings() -> kopf.OperatorSettings:
     return settings
 
 
-def connection_info(config: ClusterConfig) -> kopf.ConnectionInfo:
-    """The same cluster and credentials, in kopf's words."""
-    raise NotImplementedError
+async def connection_info(config: ClusterConfig) -> kopf.ConnectionInfo:
+    """The same cluster and credentials, in kopf's words; asked for anew while they may have been rotated."""
+    credential = await config.credentials.current()
+    scheme, _, token = (credential.authorization or "").partition(" ")
+    tls = config.tls
+    certificate, key = credential.certificate or tls.certificate_data, credential.key or tls.key_data
+    return kopf.ConnectionInfo(
+        server=config.server,
+        ca_path=None if tls.ca_data else tls.ca_file,
+        ca_data=_encoded(tls.ca_data),
+        insecure=tls.insecure,
+        scheme=scheme or None,
+        token=token or None,
+        certificate_path=None if certificate else tls.certificate_file,
+        certificate_data=_encoded(certificate),
+        private_key_path=None if key else tls.key_file,
+        private_key_data=_encoded(key),
+        proxy_url=config.proxy,
+        expiration=datetime.datetime.now(datetime.UTC) + CREDENTIAL_LIFE,
+    )
+
+
+def _encoded(pem: str | None) -> bytes | None:
+    return base64.b64encode(pem.encode()) if pem else None

@@ -18,9 +18,9 @@ from assetlock.core import names
 from assetlock.core.decide import decide
 from assetlock.core.decision import (
     AnnounceOnLease,
+    Confirmation,
     ConfirmLease,
     ConfirmLockGone,
-    Confirmation,
     CreateLease,
     DeleteLease,
     DeleteLock,
@@ -133,7 +133,10 @@ class Reconciler:
         try:
             await self._send(key, write)
         except (Conflict, AlreadyExists, NotFound, OutcomeUnknown) as error:
-            log.info("write did not go through", extra={"asset": str(key), "write": _name(write), "why": str(error)})
+            log.info(
+                "write did not go through",
+                extra={"asset": str(key), "write": _name(write), "why": str(error)},
+            )
             await self._read_again(key, write)
             return False
         except (Forbidden, Invalid) as error:
@@ -175,7 +178,7 @@ class Reconciler:
                 target = observed.target
                 resource = self._targets.resource_of(target)
                 place = self._targets.place_of(target, namespace)
-                new = await self._api.merge_patch(resource, place, target.name, patch, metadata_only=True)
+                new = await self._api.merge_patch(resource, place, target.name, patch)
                 self._targets.put(target, place, new)
 
     async def _read_again(self, key: AssetKey, write: Write) -> None:
@@ -236,5 +239,3 @@ class Reconciler:
 
 def _name(write: Write) -> str:
     return type(write).__name__
-
-

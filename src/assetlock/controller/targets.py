@@ -221,4 +221,3 @@ def _observed(target: Target, raw: dict[str, Any]) -> ObservedTarget:
         labels=meta.get("labels") or {},
         annotations=meta.get("annotations") or {},
     )
-

@@ -32,7 +32,6 @@ from assetlock.core.observation import Observation, ObservedTarget
 from assetlock.core.situation import Ending, Situation
 from assetlock.core.stamp import Stamp, StampedHolder
 from assetlock.model.assetlock import AssetLock, LockState
-from assetlock.model.durations import parse_duration
 
 LEISURELY_WRITES = 10
 """So many writes that only show things go out between two looks at what is urgent."""
@@ -63,9 +62,7 @@ def _end_locks(situation: Situation) -> Decision | None:
         if other.status.state is LockState.HELD and other.metadata.uid != acquisition:
             lost = Ending(LockState.REVOKED, "LeaseLost", "its Lease was deleted or taken over")
             version = observation.lease.metadata.resource_version if observation.lease else None
-            return Decision(
-                confirm=(ConfirmLease(version),), writes=(_finish(situation, other, lost),)
-            )
+            return Decision(confirm=(ConfirmLease(version),), writes=(_finish(situation, other, lost),))
     return None
 
 
@@ -132,13 +129,19 @@ def _announce(situation: Situation) -> Decision | None:
     token = recorded.fencing_token
     if lock is None:
         told = Happening(
-            "Asset", asset.metadata.name, asset.metadata.uid, "Locked", f"locked by {recorded.identity}, token {token}"
+            "Asset",
+            asset.metadata.name,
+            asset.metadata.uid,
+            "Locked",
+            f"locked by {recorded.identity}, token {token}",
         )
         return Decision(writes=(AnnounceOnLease(leases.announcement(lease, token), tells=(told,)),))
     note = f"asset {situation.observation.name} locked for {recorded.identity}, token {token}"
     tells = (
         Happening("AssetLock", lock.metadata.name, lock.metadata.uid, "Acquired", note),
-        Happening("Asset", asset.metadata.name, asset.metadata.uid, "Locked", f"{note} ({lock.metadata.name})"),
+        Happening(
+            "Asset", asset.metadata.name, asset.metadata.uid, "Locked", f"{note} ({lock.metadata.name})"
+        ),
     )
     return Decision(writes=(WriteLockStatus(statuses.held_body(situation, lock, recorded), tells=tells),))
 

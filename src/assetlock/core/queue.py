@@ -64,5 +64,5 @@ def next_deadline(observation: Observation, waiters: Iterable[AssetLock]) -> dat
 
 
 def _rank(lock: AssetLock) -> tuple[int, datetime.datetime, str]:
-    created = lock.metadata.creation_timestamp or datetime.datetime.min.replace(tzinfo=datetime.timezone.utc)
+    created = lock.metadata.creation_timestamp or datetime.datetime.min.replace(tzinfo=datetime.UTC)
     return (-lock.spec.priority, created, lock.metadata.uid)

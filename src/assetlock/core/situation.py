@@ -91,7 +91,10 @@ class Situation:
         lease = observation.lease
         if lease is not None and lease.metadata.deletion_timestamp is not None:
             finalizers = ", ".join(lease.metadata.finalizers) or "none"
-            return "LeaseTerminating", f"Lease {lease.metadata.name} is being deleted (finalizers: {finalizers})"
+            return (
+                "LeaseTerminating",
+                f"Lease {lease.metadata.name} is being deleted (finalizers: {finalizers})",
+            )
         return None
 
     @functools.cached_property

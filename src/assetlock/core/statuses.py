@@ -12,6 +12,7 @@ from assetlock.core.situation import Ending, Situation
 from assetlock.model.asset import Asset, AssetStatus, Holder, QueueEntry
 from assetlock.model.assetlock import AssetLock, AssetLockStatus, LockState
 from assetlock.model.conditions import Condition, set_condition
+from assetlock.model.durations import parse_duration
 from assetlock.model.times import format_time
 
 
@@ -81,7 +82,11 @@ def pending_body(situation: Situation, lock: AssetLock, position: int) -> Body:
     reason, why = waiting_for(situation)
     message = f"{why}; number {position} in line"
     conditions = _lock_conditions(
-        situation, lock, acquired=("False", reason, message), finished=("False", "Pending", ""), settled="False"
+        situation,
+        lock,
+        acquired=("False", reason, message),
+        finished=("False", "Pending", ""),
+        settled="False",
     )
     status = lock.status.model_copy(
         update={
@@ -124,7 +129,10 @@ def waiting_for(situation: Situation) -> tuple[str, str]:
         return "Waiting", "about to be granted"
     name = held.lock_name or "a Lease made by hand"
     until = format_time(held.expires)
-    return "Locked", f"held by {held.identity.username} ({name}) since {format_time(held.since)}, until {until}"
+    return (
+        "Locked",
+        f"held by {held.identity.username} ({name}) since {format_time(held.since)}, until {until}",
+    )
 
 
 def whole_second(moment: datetime.datetime) -> datetime.datetime:
@@ -143,7 +151,7 @@ def _clipped(situation: Situation, lock: AssetLock) -> str:
     longest = tenure.longest_ttl(observation.asset, observation.limits)
     ttl = tenure.effective_ttl(lock, observation.asset, observation.limits)
     asked = lock.spec.ttl
-    if not asked or tenure.parse_duration(asked) <= longest:
+    if not asked or parse_duration(asked) <= longest:
         return ""
     return f"; ttl {asked} clipped to {int(ttl.total_seconds())}s, the longest that asset and operator allow"
 

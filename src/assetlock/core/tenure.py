@@ -59,7 +59,9 @@ def acquisition_id(lease: Lease) -> str:
 def effective_ttl(lock: AssetLock, asset: Asset | None, limits: Limits) -> datetime.timedelta:
     """How long a term of this lock lasts: as asked, within what asset and operator allow, in whole seconds."""
     asked = parse_duration(lock.spec.ttl) if lock.spec.ttl else default_ttl(asset, limits)
-    return datetime.timedelta(seconds=max(1, math.ceil(min(asked, longest_ttl(asset, limits)).total_seconds())))
+    return datetime.timedelta(
+        seconds=max(1, math.ceil(min(asked, longest_ttl(asset, limits)).total_seconds()))
+    )
 
 
 def default_ttl(asset: Asset | None, limits: Limits) -> datetime.timedelta:

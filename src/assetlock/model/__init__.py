@@ -1,0 +1,1 @@
+"""The resources: what users write, what CRDs are made from."""

@@ -36,7 +36,7 @@ def set_condition(
     old = next((condition for condition in conditions if condition.type == type), None)
     new = Condition(
         type=type,
-        status=status,  # type: ignore[arg-type]
+        status=status,
         reason=reason,
         message=message,
         last_transition_time=old.last_transition_time if old and old.status == status else now,
