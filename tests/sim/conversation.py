@@ -126,12 +126,13 @@ class Conversation:
         if body.get("kind") == "Status" and body.get("status") == "Failure":
             details = {key: value for key, value in (body.get("details") or {}).items() if key != "causes"}
             return [reply.status, body.get("reason"), details]
-        if "items" in body:
+        if body.get("items"):
             body["items"] = [item for item in body["items"] if item["metadata"]["name"] != _NEVER_OURS]
-            # A list's own version moves with everything else that happens in a real cluster.
-            body["metadata"].pop("resourceVersion", None)
             if body["metadata"].pop("remainingItemCount", None) is not None:
                 body["metadata"]["remainingItemCount"] = "some"
+        if body.get("kind", "").endswith("List"):
+            # A list's own version moves with everything else that happens in a real cluster.
+            body["metadata"].pop("resourceVersion", None)
         return [reply.status, self.anonymous.of(body)]
 
     def _path(self, operation: Operation, *, collection: bool = False) -> str:

@@ -27,11 +27,17 @@ class View:
         return _PARTIAL | {"metadata": obj["metadata"]} if self.metadata_only else obj
 
     def many(self, objects: list[Json], metadata: dict[str, Any]) -> Json:
-        """A list. The items of built-in kinds don't say what they are, as in the real server."""
+        """A list, with the real server's oddities.
+
+        The items of built-in kinds don't say what they are, lists of custom ones always have a token, and metadata
+        of nothing is null.
+        """
         if self.metadata_only:
             kind = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
-            return kind | {"metadata": metadata, "items": [self.one(obj) for obj in objects]}
-        if not self.served.custom:
+            return kind | {"metadata": metadata, "items": [self.one(obj) for obj in objects] or None}
+        if self.served.custom:
+            metadata = {"continue": "", **metadata}
+        else:
             objects = [
                 {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")} for obj in objects
             ]

@@ -182,12 +182,12 @@ class Server:
                 continue
             one = Call(call.served, key.namespace, key.name, "", request.user, call.dry_run)
             try:
-                left = await self.writer.delete(one, options)
+                await self.writer.delete(one, options)
             except failures.Refusal as refusal:
                 if refusal.code != 404:
                     raise
             else:
-                deleted.append((left or version).obj)
+                deleted.append(version.obj)
         return scope.view.many(deleted, {"resourceVersion": str(self.store.revision)})
 
     def _scope(self, request: Request, target: Target) -> Scope:
