@@ -76,7 +76,7 @@ class Elector:
                 break
             deadline = renewed + self._timing.renew_deadline
             try:
-                async with asyncio.timeout_at(deadline):
+                async with asyncio.timeout(deadline - self._clock.monotonic()):
                     if await self._try():
                         renewed = self._clock.monotonic()
                         continue

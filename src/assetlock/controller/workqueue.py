@@ -82,7 +82,7 @@ class WorkQueue(Generic[Key]):
                 return key
             self._changed.clear()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(self._next_deadline()):
+                async with asyncio.timeout(self._until_next_deadline()):
                     await self._changed.wait()
 
     def done(self, key: Key) -> None:
@@ -100,5 +100,5 @@ class WorkQueue(Generic[Key]):
                 del self._due[deadline.key]
                 self.add(deadline.key)
 
-    def _next_deadline(self) -> float | None:
-        return self._deadlines[0].at if self._deadlines else None
+    def _until_next_deadline(self) -> float | None:
+        return self._deadlines[0].at - self._clock.monotonic() if self._deadlines else None
