@@ -1,0 +1,30 @@
+"""A real control plane, one a worker, and a namespace of its own for each test."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from assetlock.dev import ControlPlane
+
+
+@pytest.fixture(scope="session")
+def control_plane() -> Iterator[ControlPlane]:
+    """Real etcd, kube-apiserver and kube-controller-manager; gone with the session, however it ends."""
+    with ControlPlane() as running:
+        yield running
+
+
+@pytest.fixture
+def namespace(control_plane: ControlPlane) -> Iterator[str]:
+    """A fresh namespace in which pods may be created; deleted after the test."""
+    name = f"t-{uuid.uuid4().hex[:10]}"
+    control_plane.kubectl("create", "namespace", name)
+    control_plane.kubectl(
+        "wait", "--for=create", "serviceaccount/default", f"--namespace={name}", "--timeout=30s"
+    )
+    yield name
+    control_plane.kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
