@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -15,11 +15,21 @@ class Condition(Model):
     """One aspect of an object's state."""
 
     type: str = Field(max_length=316, description="What it is about, in CamelCase.")
-    status: Literal["True", "False", "Unknown"]
+    status: Literal["True", "False", "Unknown"] = Field(description="Whether it is so.")
     reason: str = Field("", max_length=1024, description="Why, in CamelCase, for programs.")
     message: str = Field("", max_length=32768, description="Why, for people.")
     last_transition_time: Time = Field(description="When the status last changed.")
     observed_generation: int | None = Field(None, ge=0, description="The generation that it was made from.")
+
+
+Conditions = Annotated[
+    list[Condition],
+    Field(
+        max_length=16,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
+    ),
+]
+"""A resource's conditions, one of each type."""
 
 
 def set_condition(
