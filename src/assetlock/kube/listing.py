@@ -45,7 +45,8 @@ class Listing:
             raise TransportError(f"{self.resource.plural}: the answer is not a list of objects")
         self.resource_version = self.resource_version or str(metadata.get("resourceVersion") or "")
         for item in items:
-            self._items[_identity(self.resource, item)] = self._typed(item)
+            key = _identity(self.resource, item)
+            self._items[key] = self._typed(item)
         return str(metadata.get("continue") or "")
 
     def whole(self) -> ObjectList:
