@@ -1,0 +1,84 @@
+"""Decides writes to Assets: a locked one is its holder's, and nobody locks what they could not change."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from assetlock.admission import differences, facts, verdict
+from assetlock.admission.review import Object, Review, mapping, text
+from assetlock.admission.verdict import Admitted, Refused, Verdict
+from assetlock.core import messages
+
+MOST_NAMED = 5
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NamedTarget:
+    """A target as an Asset names it; ``namespace`` is the Asset's own where it names none."""
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name} ({self.api_version}, namespace {self.namespace})"
+
+
+def locked(review: Review, now: datetime.datetime) -> Refused | None:
+    """The refusal, if somebody else holds the asset."""
+    holders = facts.asset_facts(review.old).holders
+    if not holders or any(review.requester.is_one_with(holder.identity) for holder in holders):
+        return None
+    if _changes_nothing(review) or differences.finishes_deletion(review):
+        return None
+    told = [holder.told for holder in holders]
+    return verdict.locked(
+        messages.locked(f"Asset {review.name}", review.name, review.namespace, told),
+        causes=tuple(str(holder) for holder in told[: messages.MOST_HOLDERS]),
+        retry_after=facts.seconds_until(told, now, longest=60),
+    )
+
+
+def new_targets(review: Review) -> list[NamedTarget]:
+    """The targets that the write adds: those that the requester must be able to update."""
+    before = set(_targets(review.old, review.namespace))
+    return [
+        target for target in dict.fromkeys(_targets(review.new, review.namespace)) if target not in before
+    ]
+
+
+def decided(review: Review, denied: Iterable[NamedTarget]) -> Verdict:
+    """Let it through unless the requester may not update some of the targets."""
+    targets = list(denied)
+    if not targets:
+        return Admitted()
+    named = ", ".join(str(target) for target in targets[:MOST_NAMED])
+    more = f" and {len(targets) - MOST_NAMED} more" if len(targets) > MOST_NAMED else ""
+    return verdict.forbidden(
+        f"{review.requester.username} may not update {named}{more}, and nobody can lock what they could not "
+        f"change: take it out of spec.targets, or have the right to update it granted"
+    )
+
+
+def _changes_nothing(review: Review) -> bool:
+    return (
+        review.operation == "UPDATE"
+        and not differences.content(review) - {"status"}
+        and not differences.metadata(review)
+    )
+
+
+def _targets(asset: Object, namespace: str) -> Iterable[NamedTarget]:
+    targets: Any = mapping(asset.get("spec")).get("targets")
+    for item in targets if isinstance(targets, list) else ():
+        fields: Mapping[str, Any] = mapping(item)
+        yield NamedTarget(
+            text(fields.get("apiVersion")),
+            text(fields.get("kind")),
+            text(fields.get("name")),
+            text(fields.get("namespace")) or namespace,
+        )

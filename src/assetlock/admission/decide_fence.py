@@ -1,0 +1,147 @@
+"""Decides writes to targets: who the stamps name may write, everybody else is told who that is.
+
+The stamps on the object are what counts, as for the policy behind: what is known of the assets only makes
+the answer readable. A stamp that an admitted write would drop or change is put back, so that a holder's
+``kubectl replace`` or ``rollout undo`` goes through with its content.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Mapping, Sequence
+
+from assetlock.admission import differences, exempt, facts, verdict
+from assetlock.admission.review import Object, Review, annotations_of, labels_of, metadata_of
+from assetlock.admission.verdict import Admitted, PatchOperation, Refused
+from assetlock.core import messages, names
+from assetlock.core.stamp import Stamp
+
+RETRY_WHILE_FREEING = 1
+LONGEST_RETRY = 60
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Claim:
+    """An asset's stamp on this very object. ``stamp`` is ``None`` if it can't be read: it admits nobody."""
+
+    key: str
+    text: str
+    stamp: Stamp | None
+
+    @property
+    def asset(self) -> str:
+        """The name of the asset."""
+        return self.key.removesuffix(names.STAMP_SUFFIX).partition(".")[0]
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the asset."""
+        return self.key.removesuffix(names.STAMP_SUFFIX).partition(".")[2]
+
+
+def claims_on(review: Review) -> tuple[Claim, ...]:
+    """The stamps that fence the object as it is now."""
+    return _claims(review.old, _uid(review))
+
+
+def admits(review: Review, claims: Sequence[Claim]) -> bool:
+    """Whether the write may go through."""
+    if names.BREAK_GLASS_GROUP in review.requester.groups or holds(review, claims):
+        return True
+    if review.operation == "UPDATE" and exempt.may_update(review):
+        return True
+    return differences.none(review) or differences.finishes_deletion(review)
+
+
+def holds(review: Review, claims: Sequence[Claim]) -> bool:
+    """Whether every claiming asset names the requester as a holder."""
+    return all(
+        claim.stamp is not None
+        and any(review.requester.is_one_with(holder.identity) for holder in claim.stamp.holders)
+        for claim in claims
+    )
+
+
+def admitted(review: Review, claims: Sequence[Claim]) -> Admitted:
+    """Let the write through, with our label and stamps as they were."""
+    if review.operation != "UPDATE" or names.BREAK_GLASS_GROUP in review.requester.groups:
+        return Admitted()
+    after = annotations_of(review.new)
+    wanted: dict[str, str | None] = {claim.key: claim.text for claim in claims}
+    labels: tuple[PatchOperation, ...] = ()
+    if claims:
+        labels = verdict.changes(
+            ("metadata", "labels"), _map(review.new, "labels"), {names.FENCED_LABEL: "true"}
+        )
+    forged = [claim.key for claim in _claims(review.new, _uid(review)) if claim.key not in wanted]
+    wanted |= dict.fromkeys(forged)
+    if not wanted or all(after.get(key) == value for key, value in wanted.items()):
+        return Admitted(labels)
+    return Admitted(
+        labels + verdict.changes(("metadata", "annotations"), _map(review.new, "annotations"), wanted)
+    )
+
+
+def refused(
+    review: Review,
+    claims: Sequence[Claim],
+    assets: Mapping[tuple[str, str], facts.AssetFacts | None],
+    now: datetime.datetime,
+) -> Refused:
+    """Say who holds the object, through the first asset whose holder the requester is not."""
+    claim = next(claim for claim in claims if not holds(review, [claim]))
+    asset = assets.get((claim.namespace, claim.asset))
+    what = f"{review.kind} {review.name}"
+    if asset is not None and not asset.holders and claim.stamp is not None and claim.stamp.holders:
+        message = messages.ending(what, claim.asset, claim.namespace)
+        return verdict.locked(message, retry_after=RETRY_WHILE_FREEING)
+    holders = _holders(claim, asset)
+    message = messages.locked(what, claim.asset, claim.namespace, holders)
+    others = [other for other in claims if other is not claim and not holds(review, [other])]
+    if others:
+        more = ", ".join(f"{other.namespace}/{other.asset}" for other in others[: messages.MOST_HOLDERS])
+        message += f". Also locked through {more}"
+    return verdict.locked(
+        message,
+        causes=tuple(str(holder) for holder in holders[: messages.MOST_HOLDERS]),
+        retry_after=facts.seconds_until(holders, now, longest=LONGEST_RETRY),
+    )
+
+
+def is_current(claim: Claim, asset: facts.AssetFacts | None) -> bool:
+    """Whether what is known of the asset belongs to this stamp."""
+    return asset is not None and claim.stamp is not None and asset.token == claim.stamp.token
+
+
+def _holders(claim: Claim, asset: facts.AssetFacts | None) -> list[messages.HeldBy]:
+    if asset is not None and asset.holders and (is_current(claim, asset) or claim.stamp is None):
+        return [holder.told for holder in asset.holders]
+    stamped = claim.stamp.holders if claim.stamp is not None else ()
+    return [messages.HeldBy(holder.identity.username, holder.identity.pod_uid) for holder in stamped]
+
+
+def _claims(thing: Object, uid: str) -> tuple[Claim, ...]:
+    if labels_of(thing).get(names.FENCED_LABEL) != "true":
+        return ()
+    found = []
+    for key, text in sorted(annotations_of(thing).items()):
+        if key.endswith(names.STAMP_SUFFIX) and text.split("\n", 1)[0] == uid:
+            found.append(Claim(key, text, _parsed(text)))
+    return tuple(found)
+
+
+def _parsed(text: str) -> Stamp | None:
+    try:
+        return Stamp.parse(text)
+    except ValueError:
+        return None
+
+
+def _uid(review: Review) -> str:
+    return str(metadata_of(review.old or review.new).get("uid") or "")
+
+
+def _map(thing: Object, field: str) -> Mapping[str, str] | None:
+    found = metadata_of(thing).get(field)
+    return found if isinstance(found, dict) else None

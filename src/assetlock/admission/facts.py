@@ -1,0 +1,121 @@
+"""What is known of an asset and its Lease, read from plain objects without trusting their shape."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import math
+from collections.abc import Sequence
+
+from assetlock.admission.review import Object, annotations_of, mapping, text
+from assetlock.core import names
+from assetlock.core.identity import NOBODY, Identity
+from assetlock.core.messages import HeldBy
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class KnownHolder:
+    """A holder as an Asset's status has it."""
+
+    identity: Identity
+    told: HeldBy
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AssetFacts:
+    """The parts of an Asset that answers are made of."""
+
+    token: int
+    holders: tuple[KnownHolder, ...]
+    default_ttl: str | None = None
+    max_ttl: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LeaseFacts:
+    """The parts of a labelled Lease that answers are made of."""
+
+    holder: str
+    owner: Identity
+    lock: str | None
+    seconds: int | None
+    acquired: datetime.datetime | None
+    renewed: datetime.datetime | None
+    transitions: int
+
+    def expires(self, default: datetime.timedelta) -> datetime.datetime | None:
+        """When the present term ends; unknown without a renewTime."""
+        if self.renewed is None:
+            return None
+        own = datetime.timedelta(seconds=self.seconds) if self.seconds is not None else default
+        return self.renewed + min(own, datetime.timedelta(days=1))
+
+    def told(self, default: datetime.timedelta) -> HeldBy:
+        """The holder, for a message."""
+        return HeldBy(self.owner.username, self.owner.pod_uid, self.acquired, self.expires(default))
+
+
+def asset_facts(asset: Object) -> AssetFacts:
+    """What an Asset says."""
+    status, spec = mapping(asset.get("status")), mapping(asset.get("spec"))
+    holders = status.get("holders")
+    token = status.get("fencingToken")
+    return AssetFacts(
+        token=token if isinstance(token, int) else 0,
+        holders=tuple(_holder(mapping(item)) for item in holders) if isinstance(holders, list) else (),
+        default_ttl=text(spec.get("defaultTTL")) or None,
+        max_ttl=text(spec.get("maxTTL")) or None,
+    )
+
+
+def lease_facts(lease: Object) -> LeaseFacts:
+    """What a Lease says."""
+    spec, annotations = mapping(lease.get("spec")), annotations_of(lease)
+    try:
+        owner = Identity.parse(annotations.get(names.OWNER_ANNOTATION, ""))
+    except ValueError:
+        owner = NOBODY
+    return LeaseFacts(
+        holder=text(spec.get("holderIdentity")),
+        owner=owner,
+        lock=annotations.get(names.LOCK_ANNOTATION),
+        seconds=_whole(spec.get("leaseDurationSeconds")),
+        acquired=moment(spec.get("acquireTime")),
+        renewed=moment(spec.get("renewTime")),
+        transitions=_whole(spec.get("leaseTransitions")) or 0,
+    )
+
+
+def moment(value: object) -> datetime.datetime | None:
+    """A time as Kubernetes writes it; ``None`` for anything else."""
+    try:
+        read = datetime.datetime.fromisoformat(text(value))
+    except ValueError:
+        return None
+    return read if read.tzinfo else read.replace(tzinfo=datetime.UTC)
+
+
+def seconds_until(holders: Sequence[HeldBy], now: datetime.datetime, *, longest: int) -> int:
+    """When trying again may help: the first holder's end, within a minute or so."""
+    ends = [holder.until for holder in holders if holder.until is not None]
+    if not ends:
+        return longest
+    return max(1, min(longest, math.ceil((min(ends) - now).total_seconds())))
+
+
+def _holder(fields: Object) -> KnownHolder:
+    identity = Identity(text(fields.get("identity")) or NOBODY.username, text(fields.get("podUID")) or None)
+    return KnownHolder(
+        identity,
+        HeldBy(
+            identity.username,
+            text(fields.get("podName")) or identity.pod_uid,
+            moment(fields.get("acquireTime")),
+            moment(fields.get("expireTime")),
+            text(fields.get("reason")) or None,
+        ),
+    )
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

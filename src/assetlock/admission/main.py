@@ -1,0 +1,103 @@
+"""The admission process: TLS, the webhooks, and what they need running behind them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import pathlib
+import signal
+import socket
+from collections.abc import AsyncIterator
+
+from aiohttp import web
+
+from assetlock.admission.access import Access
+from assetlock.admission.app import application
+from assetlock.admission.settings import AdmissionSettings
+from assetlock.admission.signs import SignRecorder
+from assetlock.admission.tls import GivenFiles, ServingContext, SharedSecret, Source
+from assetlock.admission.view import AssetView
+from assetlock.admission.webhooks import Webhooks
+from assetlock.kube.api import Api
+from assetlock.kube.config import load_config
+from assetlock.kube.errors import KubeError
+from assetlock.kube.http import HttpTransport
+from assetlock.kube.recorder import EventRecorder
+
+FIRST_CERTIFICATE_PAUSE = 1.0
+GRACE = 5.0
+
+log = logging.getLogger(__name__)
+
+
+async def run(
+    kubeconfig: pathlib.Path | None, host: str, port: int, settings: AdmissionSettings | None = None
+) -> None:
+    """Serve the webhooks until SIGTERM or SIGINT."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    api = Api(HttpTransport(load_config(kubeconfig)))
+    try:
+        async with serving(api, host, port, settings or AdmissionSettings()):
+            await stop.wait()
+    finally:
+        await api.close()
+
+
+@contextlib.asynccontextmanager
+async def serving(api: Api, host: str, port: int, settings: AdmissionSettings) -> AsyncIterator[int]:
+    """Serve the webhooks inside the context; gives the port."""
+    view, signs = AssetView(api), SignRecorder(api)
+    events = EventRecorder(api, f"assetlock-admission-{socket.gethostname()}-{os.getpid()}")
+    webhooks = Webhooks(settings, view, Access(api), signs, events)
+    certificate = ServingContext(_source(api, settings))
+    await _first(certificate)
+    async with asyncio.TaskGroup() as tasks:
+        running = [
+            tasks.create_task(view.reflector.run(), name="assets"),
+            tasks.create_task(signs.run(), name="signs"),
+            tasks.create_task(events.run(), name="events"),
+            tasks.create_task(certificate.run(), name="certificate"),
+        ]
+        try:
+            async with _listening(webhooks, certificate, host, port) as bound:
+                log.info("serving webhooks", extra={"host": host, "port": bound})
+                yield bound
+        finally:
+            for task in running:
+                task.cancel()
+
+
+@contextlib.asynccontextmanager
+async def _listening(
+    webhooks: Webhooks, certificate: ServingContext, host: str, port: int
+) -> AsyncIterator[int]:
+    runner = web.AppRunner(application(webhooks), access_log=None, shutdown_timeout=GRACE)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, port, ssl_context=certificate.context).start()
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+async def _first(certificate: ServingContext) -> None:
+    """Wait for a certificate: without one there is nothing to listen with."""
+    while True:
+        try:
+            await certificate.refresh()
+        except (KubeError, OSError, ValueError) as error:
+            log.warning("no serving certificate yet: %s", error)
+            await asyncio.sleep(FIRST_CERTIFICATE_PAUSE)
+        else:
+            return
+
+
+def _source(api: Api, settings: AdmissionSettings) -> Source:
+    if settings.tls_cert_file is not None and settings.tls_key_file is not None:
+        return GivenFiles(settings.tls_cert_file, settings.tls_key_file)
+    return SharedSecret(api, settings.certificate_names)

@@ -1,0 +1,187 @@
+"""AdmissionReviews: read from whatever bytes arrive, answered in the form the API server expects. Pure."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from assetlock.admission.verdict import Refused, Verdict
+from assetlock.core.identity import Identity
+
+Object = Mapping[str, Any]
+NOTHING: Object = {}
+
+_POD_NAME = "authentication.kubernetes.io/pod-name"
+_POD_UID = "authentication.kubernetes.io/pod-uid"
+
+
+class BadReview(ValueError):
+    """What arrived is no AdmissionReview that could be decided."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Requester:
+    """Who asks, as the API server authenticated it; nothing here is the client's to claim."""
+
+    username: str
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    uid: str = ""
+
+    @property
+    def pod_name(self) -> str | None:
+        """The pod that the requester's token is bound to."""
+        return next(iter(self.extra.get(_POD_NAME, ())), None)
+
+    @property
+    def pod_uid(self) -> str | None:
+        """The UID of the pod that the requester's token is bound to."""
+        return next(iter(self.extra.get(_POD_UID, ())), None)
+
+    def is_one_with(self, identity: Identity) -> bool:
+        """Whether a lock of ``identity`` is the requester's."""
+        return identity.username == self.username and identity.pod_uid in (None, self.pod_uid)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Review:
+    """One write that the API server asks about. ``new`` is empty for DELETE, ``old`` for CREATE."""
+
+    uid: str
+    operation: str
+    group: str
+    kind: str
+    subresource: str
+    namespace: str
+    requester: Requester
+    new: Object
+    old: Object
+    dry_run: bool = False
+
+    @property
+    def name(self) -> str:
+        """The object's name; from the object, since a request for a whole collection names none."""
+        return str(metadata_of(self.old or self.new).get("name") or "")
+
+
+def parse(body: bytes) -> Review:
+    """The review in ``body``; raises BadReview, and nothing else, for what is none."""
+    try:
+        fields = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise BadReview("the body is not JSON") from error
+    request = fields.get("request") if isinstance(fields, dict) else None
+    if not isinstance(request, dict):
+        raise BadReview("the body is not an AdmissionReview with a request")
+    uid, operation = request.get("uid"), request.get("operation")
+    if not isinstance(uid, str) or not uid:
+        raise BadReview("the request has no uid")
+    if operation not in ("CREATE", "UPDATE", "DELETE"):
+        raise BadReview("the request is none of CREATE, UPDATE and DELETE")
+    new, old = _object(request, "object"), _object(request, "oldObject")
+    if (operation != "DELETE" and not new) or (operation != "CREATE" and not old):
+        raise BadReview(f"a request for {operation} lacks its object")
+    kind = mapping(request.get("kind"))
+    return Review(
+        uid=uid,
+        operation=operation,
+        group=text(kind.get("group")),
+        kind=text(kind.get("kind")),
+        subresource=text(request.get("subResource")),
+        namespace=text(request.get("namespace")),
+        requester=_requester(request.get("userInfo")),
+        new=new if operation != "DELETE" else NOTHING,
+        old=old if operation != "CREATE" else NOTHING,
+        dry_run=request.get("dryRun") is True,
+    )
+
+
+def answer(review: Review, verdict: Verdict) -> dict[str, Any]:
+    """The AdmissionReview that carries a verdict back."""
+    response: dict[str, Any] = {"uid": review.uid, "allowed": not isinstance(verdict, Refused)}
+    if isinstance(verdict, Refused):
+        response["status"] = _status(review, verdict)
+    else:
+        if verdict.patch:
+            operations = json.dumps([operation.as_json() for operation in verdict.patch])
+            response["patchType"] = "JSONPatch"
+            response["patch"] = base64.b64encode(operations.encode()).decode("ascii")
+        if verdict.warnings:
+            response["warnings"] = list(verdict.warnings)
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """The value if it is a JSON object, else an empty one."""
+    return value if isinstance(value, dict) else NOTHING
+
+
+def text(value: object) -> str:
+    """The value if it is a string, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def metadata_of(thing: Object) -> Mapping[str, Any]:
+    """The metadata of an object."""
+    return mapping(thing.get("metadata"))
+
+
+def labels_of(thing: Object) -> dict[str, str]:
+    """The labels of an object."""
+    return _texts(metadata_of(thing).get("labels"))
+
+
+def annotations_of(thing: Object) -> dict[str, str]:
+    """The annotations of an object."""
+    return _texts(metadata_of(thing).get("annotations"))
+
+
+def _texts(value: object) -> dict[str, str]:
+    return {key: item for key, item in mapping(value).items() if isinstance(item, str)}
+
+
+def _object(request: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+    found = mapping(request.get(field))
+    if found and not isinstance(found.get("metadata"), dict):
+        raise BadReview(f"{field} has no metadata")
+    return found
+
+
+def _requester(value: object) -> Requester:
+    user = mapping(value)
+    username = user.get("username")
+    if not isinstance(username, str) or not username:
+        raise BadReview("the request does not say who asks")
+    groups = user.get("groups")
+    extra = {
+        key: tuple(item for item in items if isinstance(item, str))
+        for key, items in mapping(user.get("extra")).items()
+        if isinstance(items, list)
+    }
+    return Requester(
+        username,
+        tuple(item for item in groups if isinstance(item, str)) if isinstance(groups, list) else (),
+        extra,
+        text(user.get("uid")),
+    )
+
+
+def _status(review: Review, refused: Refused) -> dict[str, Any]:
+    details: dict[str, Any] = {
+        "name": review.name,
+        "group": review.group,
+        "kind": review.kind,
+        "causes": [{"reason": refused.reason, "message": cause} for cause in refused.causes],
+    }
+    if refused.retry_after:
+        details["retryAfterSeconds"] = refused.retry_after
+    return {
+        "status": "Failure",
+        "code": refused.code,
+        "reason": refused.reason,
+        "message": refused.message,
+        "details": details,
+    }

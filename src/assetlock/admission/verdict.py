@@ -1,0 +1,78 @@
+"""What is answered to a write: admitted, perhaps with changes, or refused with what the requester needs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PatchOperation:
+    """One step of a JSON patch."""
+
+    op: str
+    path: tuple[str, ...]
+    value: Any = None
+
+    def as_json(self) -> dict[str, Any]:
+        """In the form of RFC 6902."""
+        pointer = "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in self.path)
+        step: dict[str, Any] = {"op": self.op, "path": pointer}
+        return step if self.op == "remove" else {**step, "value": self.value}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Admitted:
+    """The write goes through, with the patch applied."""
+
+    patch: tuple[PatchOperation, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Refused:
+    """The write does not go through. ``causes`` has a line for each holder."""
+
+    code: int
+    reason: str
+    message: str
+    causes: tuple[str, ...] = ()
+    retry_after: int | None = None
+
+
+Verdict = Admitted | Refused
+
+
+def locked(message: str, *, causes: tuple[str, ...] = (), retry_after: int = 1) -> Refused:
+    """Somebody else holds it."""
+    return Refused(423, "Locked", message, causes, max(1, retry_after))
+
+
+def forbidden(message: str) -> Refused:
+    """The requester lacks a right."""
+    return Refused(403, "Forbidden", message)
+
+
+def invalid(message: str) -> Refused:
+    """The object says something that can't be meant."""
+    return Refused(422, "Invalid", message)
+
+
+def changes(
+    path: tuple[str, ...], present: Mapping[str, Any] | None, wanted: Mapping[str, Any | None]
+) -> tuple[PatchOperation, ...]:
+    """The steps that give the mapping at ``path`` the wanted items; ``None`` takes an item out.
+
+    ``present`` is the mapping as it is, or ``None`` if there is none yet.
+    """
+    if present is None:
+        whole = {key: value for key, value in wanted.items() if value is not None}
+        return (PatchOperation("add", path, whole),) if whole else ()
+    steps = []
+    for key, value in wanted.items():
+        if value is None and key in present:
+            steps.append(PatchOperation("remove", (*path, key)))
+        elif value is not None and present.get(key) != value:
+            steps.append(PatchOperation("add", (*path, key), value))
+    return tuple(steps)

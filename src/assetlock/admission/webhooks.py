@@ -1,0 +1,128 @@
+"""What happens to a review on each path: decide, look up what the decision needs, decide again."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import logging
+from collections.abc import Callable, Sequence
+
+from assetlock.admission import (
+    decide_assetlocks,
+    decide_assets,
+    decide_fence,
+    decide_leases,
+    differences,
+    metrics,
+)
+from assetlock.admission.access import Access
+from assetlock.admission.facts import AssetFacts
+from assetlock.admission.review import Review
+from assetlock.admission.settings import AdmissionSettings
+from assetlock.admission.signs import SignRecorder
+from assetlock.admission.verdict import Verdict
+from assetlock.admission.view import AssetView
+from assetlock.core import names
+from assetlock.kube.errors import KubeError
+from assetlock.kube.recorder import EventRecorder
+from assetlock.model.durations import parse_duration
+
+log = logging.getLogger(__name__)
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Webhooks:
+    """The four webhooks, and what they decide from."""
+
+    settings: AdmissionSettings
+    view: AssetView
+    access: Access
+    signs: SignRecorder
+    events: EventRecorder
+    now: Callable[[], datetime.datetime] = _now
+
+    async def fence(self, review: Review) -> Verdict:
+        """A write to a target."""
+        claims = decide_fence.claims_on(review)
+        if decide_fence.admits(review, claims):
+            self._note(review, claims)
+            return decide_fence.admitted(review, claims)
+        assets = {(c.namespace, c.asset): await self._asset_of(c) for c in claims}
+        return decide_fence.refused(review, claims, assets, self.now())
+
+    async def assets(self, review: Review) -> Verdict:
+        """A write to an Asset."""
+        refusal = decide_assets.locked(review, self.now())
+        if refusal is not None:
+            return refusal
+        targets = decide_assets.new_targets(review)
+        return decide_assets.decided(review, await self.access.not_updatable(review.requester, targets))
+
+    async def assetlocks(self, review: Review) -> Verdict:
+        """A new AssetLock, or a change of one."""
+        asset = self.view.known(review.namespace, decide_assetlocks.asset_name(review))
+        return decide_assetlocks.decide(review, asset, self.settings.longest)
+
+    async def leases(self, review: Review) -> Verdict:
+        """A write to a Lease that is a lock."""
+        asset = decide_leases.asset_of(review)
+        may_unlock = decide_leases.needs_unlock(review) and await self.access.may_unlock(
+            review.requester, review.namespace, asset
+        )
+        terms = decide_leases.Terms(
+            now=self.now(),
+            default_ttl=self._default_ttl(self.view.known(review.namespace, asset)),
+            skew=parse_duration(self.settings.skew),
+            may_unlock=may_unlock,
+        )
+        return decide_leases.decide(review, terms)
+
+    async def _asset_of(self, claim: decide_fence.Claim) -> AssetFacts | None:
+        """The claiming asset: from the cache if that is of the stamp's time, else read anew."""
+        known = self.view.known(claim.namespace, claim.asset)
+        if known is not None and known.holders and decide_fence.is_current(claim, known):
+            return known
+        try:
+            return await self.view.read(claim.namespace, claim.asset)
+        except KubeError as error:
+            log.warning("asset %s/%s could not be read: %s", claim.namespace, claim.asset, error)
+            return known
+
+    def _default_ttl(self, asset: AssetFacts | None) -> datetime.timedelta:
+        if asset is None or not asset.default_ttl:
+            return self.settings.default
+        try:
+            return min(parse_duration(asset.default_ttl), self.settings.longest)
+        except ValueError:
+            return self.settings.default
+
+    def _note(self, review: Review, claims: Sequence[decide_fence.Claim]) -> None:
+        """Remember a holder's write, and one that went through by breaking the glass."""
+        if review.dry_run or not claims:
+            return
+        if decide_fence.holds(review, claims):
+            if not differences.none(review):
+                for claim in claims:
+                    self.signs.note(claim.namespace, claim.asset, review.requester)
+        elif names.BREAK_GLASS_GROUP in review.requester.groups:
+            metrics.BREAK_GLASS.inc()
+            for claim in claims:
+                self._tell_break_glass(review, claim)
+
+    def _tell_break_glass(self, review: Review, claim: decide_fence.Claim) -> None:
+        regarding = {
+            "apiVersion": names.API_VERSION,
+            "kind": "Asset",
+            "metadata": {"name": claim.asset, "namespace": claim.namespace},
+        }
+        note = (
+            f"{review.requester.username} wrote to {review.kind} {review.name} through the lock "
+            f"({review.operation}, as group {names.BREAK_GLASS_GROUP})"
+        )
+        self.events.record(
+            regarding, "BrokeGlass", note, type="Warning", action=review.operation.capitalize()
+        )
