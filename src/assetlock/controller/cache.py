@@ -25,6 +25,9 @@ class AssetKey(NamedTuple):
     namespace: str
     name: str
 
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
 
 class _HasMetadata(Protocol):
     @property
