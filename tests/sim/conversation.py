@@ -127,7 +127,8 @@ class Conversation:
             details = {key: value for key, value in (body.get("details") or {}).items() if key != "causes"}
             return [reply.status, body.get("reason"), details]
         if body.get("items"):
-            body["items"] = [item for item in body["items"] if item["metadata"]["name"] != _NEVER_OURS]
+            ours = [item for item in body["items"] if item["metadata"]["name"] != _NEVER_OURS]
+            body["items"] = ours or (None if body["kind"] == "PartialObjectMetadataList" else [])
             if body["metadata"].pop("remainingItemCount", None) is not None:
                 body["metadata"]["remainingItemCount"] = "some"
         if body.get("kind", "").endswith("List"):

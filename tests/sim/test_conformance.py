@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from assetlock.kube.config import load_config
 from assetlock.kube.http import HttpTransport
-from assetlock.kube.resources import CONFIG_MAPS, NAMESPACES
+from assetlock.kube.resources import NAMESPACES
 from assetlock.kube.transport import Transport
 from tests.sim import kinds, virtual
 from tests.sim.client import Client
@@ -159,13 +159,13 @@ def test_both_servers_answer_the_same_calls_alike(real: Real, calls: list[Operat
 def test_a_watch_from_a_forgotten_revision_is_answered_alike(real: Real) -> None:
     async def first_line(transport: Transport) -> Any:
         params = {"watch": "true", "resourceVersion": "1"}
-        stream = transport.stream(CONFIG_MAPS.path("default"), params=params, headers={}, idle_timeout=10)
+        stream = transport.stream(THINGS.path("default"), params=params, headers={}, idle_timeout=10)
         async for line in stream:
             event = json.loads(line)
             return event["type"], event["object"]["code"], event["object"]["reason"]
 
     async def remembered_by_us() -> Any:
-        server = Server(virtual.Clock(asyncio.get_running_loop()))
+        server = Server(virtual.Clock(asyncio.get_running_loop()), served=(kinds.LEASES, SERVED_THINGS))
         client = Client(server)
         await Conversation(client, "default").play([Operation("create", kind=KINDS.index(LEASES))])
         server.store.compact()

@@ -177,7 +177,9 @@ class Writer:
             wanted = preconditions.get(key)
             if wanted is not None and wanted != metadata[key]:
                 what = f"the {field_name} in the precondition ({wanted})"
-                raise call.conflict(f"{what} does not match the {field_name} in record ({metadata[key]})")
+                why = f"{what} does not match the {field_name} in record ({metadata[key]})"
+                # The real server names the kind here, where elsewhere it names the resource.
+                raise failures.conflict(call.served.group, call.served.kind, call.name, why)
 
     def _delete_now(self, call: Call, old: Version) -> Version | None:
         if not old.obj["metadata"].get("finalizers"):
