@@ -25,7 +25,7 @@ _kubeconfig = click.option(
 @_kubeconfig
 def controller(kubeconfig: pathlib.Path | None) -> None:
     """Grant, queue, expire and fence: reconciles Assets, AssetLocks and Leases."""
-    from assetlock.controller import logs
+    from assetlock.cli import logs
     from assetlock.controller.leadership import LeadershipLost
     from assetlock.controller.operator import run
     from assetlock.controller.settings import Settings
@@ -40,6 +40,12 @@ def controller(kubeconfig: pathlib.Path | None) -> None:
 
 @operator.command()
 @_kubeconfig
-def admission(kubeconfig: pathlib.Path | None) -> None:
+@click.option("--host", default="0.0.0.0", show_default=True, help="The address to serve the webhooks on.")  # noqa: S104
+@click.option("--port", default=9443, show_default=True, help="Their port.")
+def admission(kubeconfig: pathlib.Path | None, host: str, port: int) -> None:
     """Refuse strangers with 423, stamp who asks, keep times honest: serves the webhooks."""
-    raise NotImplementedError
+    from assetlock.admission.main import run
+    from assetlock.cli import logs
+
+    logs.configure()
+    asyncio.run(run(kubeconfig, host, port))
