@@ -78,7 +78,7 @@ async def _established(api: Api, name: str) -> None:
     """Wait until the API server serves a definition."""
     try:
         async with asyncio.timeout(ESTABLISHED_WITHIN):
-            while not _is_established(await api.get(CUSTOM_RESOURCE_DEFINITIONS, None, name)):
+            while not _is_established(await api.get(CUSTOM_RESOURCE_DEFINITIONS, None, name)):  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
     except TimeoutError:
         raise InstallError(f"the API server does not serve {name} after {ESTABLISHED_WITHIN:.0f} s") from None

@@ -97,24 +97,24 @@ class SharedSecret:
             made = certificates.issue(self._names, self._now())
             await self._api.create(SECRETS, names.OPERATOR_NAMESPACE, _secret(made))
             return made
-        next_one = self._next(secret)
-        if isinstance(next_one, Bundle):
-            return next_one
-        await self._have_trusted(next_one[0].trusted)
+        present, due = self._judged(secret)
+        if due is None:
+            return present
+        await self._have_trusted(due.trusted)
         version = secret["metadata"]["resourceVersion"]
-        body = _secret(next_one[0], resource_version=version)
+        body = _secret(due, resource_version=version)
         await self._api.replace(SECRETS, names.OPERATOR_NAMESPACE, SECRET, body)
-        return next_one[0]
+        return due
 
-    def _next(self, secret: Object) -> Bundle | tuple[Bundle]:
-        """The Secret's bundle if it still serves, else (in a tuple) the one to put in its place."""
+    def _judged(self, secret: Object) -> tuple[Bundle, Bundle | None]:
+        """The Secret's bundle, and the one to put in its place if that is due."""
         try:
             present = _bundle(secret)
-            due = certificates.renewed(present, self._names, self._now())
+            return present, certificates.renewed(present, self._names, self._now())
         except (ValueError, TypeError) as error:
             log.warning("Secret %s can't be used and is made anew: %s", SECRET, error)
-            return (certificates.issue(self._names, self._now()),)
-        return present if due is None else (due,)
+            fresh = certificates.issue(self._names, self._now())
+            return fresh, fresh
 
     async def _have_trusted(self, trusted: str) -> None:
         """Write the CA into the webhook configuration. Without one there is nobody to trust us (yet)."""
@@ -177,108 +177,6 @@ def _load(context: ssl.SSLContext, certificate: str, key: str) -> None:
         file.flush()
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(file.name)
         context.load_cert_chain(file.name)
-
-
-def _bundle(self) -> Bundle:
-        for _ in range(TRIES):
-            try:
-                return await self._looked_after()
-            except (Conflict, AlreadyExists):
-                continue
-        raise KubeError(f"Secret {SECRET} is changed by others all the time")
-
-    async def _looked_after(self) -> Bundle:
-        try:
-            secret = await self._api.get(SECRETS, names.OPERATOR_NAMESPACE, SECRET)
-        except NotFound:
-            made = certificates.issue(self._names, self._now())
-            await self._api.create(SECRETS, names.OPERATOR_NAMESPACE, _secret(made))
-            return made
-        next_one = self._next(secret)
-        if isinstance(next_one, Bundle):
-            return next_one
-        await self._have_trusted(next_one[0].trusted)
-        version = secret["metadata"]["resourceVersion"]
-        body = _secret(next_one[0], resource_version=version)
-        await self._api.replace(SECRETS, names.OPERATOR_NAMESPACE, SECRET, body)
-        return next_one[0]
-
-    def _next(self, secret: Object) -> Bundle | tuple[Bundle]:
-        """The Secret's bundle if it still serves, else (in a tuple) the one to put in its place."""
-        try:
-            present = _bundle(secret)
-            due = certificates.renewed(present, self._names, self._now())
-        except (ValueError, TypeError) as error:
-            log.warning("Secret %s can't be used and is made anew: %s", SECRET, error)
-            return (certificates.issue(self._names, self._now()),)
-        return present if due is None else (due,)
-
-    async def _have_trusted(self, trusted: str) -> None:
-        """Write the CA into the webhook configuration. Without one there is nobody to trust us (yet)."""
-        wanted = base64.b64encode(trusted.encode()).decode("ascii")
-        for _ in range(TRIES):
-            try:
-                present = await self._api.get(MUTATING_WEBHOOKS, None, CONFIGURATION)
-            except NotFound:
-                log.warning("MutatingWebhookConfiguration %s is not installed", CONFIGURATION)
-                return
-            webhooks: list[dict[str, Any]] = present.get("webhooks") or []
-            if all(webhook["clientConfig"].get("caBundle") == wanted for webhook in webhooks):
-                return
-            for webhook in webhooks:
-                webhook["clientConfig"]["caBundle"] = wanted
-            try:
-                await self._api.replace(MUTATING_WEBHOOKS, None, CONFIGURATION, present)
-            except Conflict:
-                continue
-            return
-
-
-class ServingContext:
-    """The SSL context of the listener, and the certificate that is in it."""
-
-    def __init__(self, source: Source, *, period: float = PERIOD) -> None:
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
-        self._source = source
-        self._period = period
-        self._loaded: tuple[str, str] | None = None
-
-    async def refresh(self) -> bool:
-        """Load the present certificate; says whether it is another one than before."""
-        pair = await self._source.current()
-        if pair == self._loaded:
-            return False
-        _load(self.context, *pair)
-        self._loaded = pair
-        return True
-
-    async def run(self) -> NoReturn:
-        """Refresh now and then, until cancelled. What can't be refreshed goes on being served."""
-        while True:
-            await asyncio.sleep(self._period)
-            try:
-                if await self.refresh():
-                    log.info("serving with a new certificate")
-            except (KubeError, OSError, ValueError) as error:
-                log.warning("the serving certificate could not be looked after: %s", error)
-
-
-def _load(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    """Put a certificate into the context: ``ssl`` reads files only, so a private one, for a moment."""
-    _checked(certificate, key)
-    with tempfile.NamedTemporaryFile("w", prefix="assetlock-", suffix=".pem", encoding="ascii") as file:
-        file.write(f"{certificate.strip()}\n{key.strip()}\n")
-        file.flush()
-        context.load_cert_chain(file.name)
-
-
-def _checked(certificate: str, key: str) -> None:
-    """Refuse a certificate and key that do not belong together before they replace a pair that does."""
-    with tempfile.NamedTemporaryFile("w", prefix="assetlock-", suffix=".pem", encoding="ascii") as file:
-        file.write(f"{certificate.strip()}\n{key.strip()}\n")
-        file.flush()
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(file.name)
 
 
 def _bundle(secret: Object) -> Bundle:
