@@ -1,7 +1,7 @@
-"""A real local Kubernetes control plane (etcd, kube-apiserver, kube-controller-manager): found or built, started, stopped."""
+"""A real local Kubernetes control plane: its programs found or built, started, stopped, and nothing left behind."""
 
 from assetlock.dev.access import Access
-from assetlock.dev.binaries import Binaries, find, provide
+from assetlock.dev.binaries import Binaries, find
 from assetlock.dev.controlplane import AddedProcess, ControlPlane, open_named, stop_named
 from assetlock.dev.errors import (
     AlreadyRunning,
@@ -11,6 +11,7 @@ from assetlock.dev.errors import (
     NotRunning,
     StartFailed,
 )
+from assetlock.dev.provision import provide
 
 __all__ = [
     "Access",

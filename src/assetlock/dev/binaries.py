@@ -1,4 +1,4 @@
-"""Where the control plane's programs are: in `KUBEBUILDER_ASSETS`, else in the cache, else built into it."""
+"""Where the control plane's programs are: in `KUBEBUILDER_ASSETS`, else in the cache."""
 
 from __future__ import annotations
 
@@ -55,15 +55,3 @@ def find(environ: Mapping[str, str] = os.environ) -> Binaries | None:
     if etcd and apiserver and controller_manager and kubectl:
         return Binaries(etcd, apiserver, controller_manager, kubectl)
     return None
-
-
-def provide(report: Report) -> Binaries:
-    """What is here already, else built now: minutes, once a version."""
-    if found := find():
-        return found
-    from assetlock.dev import build
-
-    build.build(cache_folder() / cached_version(), build.CONTROL_PLANE, report)
-    if found := find():
-        return found
-    raise BuildFailed(f"the build left no complete control plane in {cache_folder() / cached_version()}")

@@ -1,4 +1,4 @@
-"""Child processes that can't outlive us: on Linux the kernel kills them when their parent is gone, however it went."""
+"""Child processes that can't outlive us: on Linux the kernel kills them when their parent is gone."""
 
 from __future__ import annotations
 
@@ -64,12 +64,13 @@ async def start(
             stdout=output,
             stderr=output,
             env={**os.environ, **(env or {})},
-            preexec_fn=_dies_with_parent(),
+            preexec_fn=dies_with_parent(),
         )
     return Child(name, process, log, port)
 
 
-def _dies_with_parent() -> Callable[[], None] | None:
+def dies_with_parent() -> Callable[[], None] | None:
+    """For `preexec_fn`: the child is killed when the thread that starts it is gone."""
     if sys.platform != "linux":
         return None
     parent, prctl = os.getpid(), ctypes.CDLL(None).prctl

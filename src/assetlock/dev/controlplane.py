@@ -25,8 +25,9 @@ from typing import Any, Self
 
 from assetlock.dev import folders
 from assetlock.dev.access import Access
-from assetlock.dev.binaries import Binaries, Report, provide
+from assetlock.dev.binaries import Binaries, Report
 from assetlock.dev.errors import NotRunning, StartFailed
+from assetlock.dev.provision import provide
 
 _STOP_TIMEOUT = 20.0
 
@@ -176,7 +177,9 @@ def open_named(name: str) -> Access:
     folder = folders.named(name)
     state = folders.read_state(folder) if folders.is_claimed(folder) else None
     if state is None or state.phase != "ready":
-        raise NotRunning(f"no control plane called '{name}' runs; `assetlock dev up --name {name}` starts one")
+        raise NotRunning(
+            f"no control plane called '{name}' runs; `assetlock dev up --name {name}` starts one"
+        )
     return Access(folder, state.server, pathlib.Path(state.kubectl))
 
 

@@ -29,7 +29,7 @@ _LOOPBACK = ("localhost", "kubernetes.default.svc", "127.0.0.1", "::1")
 def write_private(path: pathlib.Path, content: bytes) -> None:
     """Write a file that only its owner may read, whole or not at all."""
     partial = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(content)
     partial.rename(path)
 
