@@ -53,7 +53,7 @@ class Entry:
         """A field that is text in base64."""
         value = self.text(name)
         try:
-            return base64.b64decode(value, validate=False).decode("ascii") if value else None
+            return base64.b64decode("".join(value.split()), validate=True).decode("ascii") if value else None
         except (binascii.Error, UnicodeDecodeError) as error:
             raise KubeconfigError(f"{self.what}: {name} is not a PEM text in base64") from error
 
