@@ -1,0 +1,96 @@
+"""One client of a cluster for measuring: makes assets and locks, and sees statuses change by a single watch."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections import defaultdict
+from typing import Any
+
+from assetlock.kube.api import Api
+from assetlock.kube.resources import ASSETLOCKS, ASSETS, CONFIG_MAPS, LEASES
+
+NAMESPACE = "bench"
+_numbers = itertools.count()
+
+
+class Bench:
+    """Everything that is measured goes through here, so that both sides of a ratio pay for the same client."""
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+        self._acquired: dict[str, asyncio.Future[float]] = defaultdict(
+            asyncio.get_running_loop().create_future
+        )
+
+    async def watch(self) -> None:
+        """Note when each AssetLock is seen to be acquired; runs until cancelled."""
+        version = (await self.api.list(ASSETLOCKS, NAMESPACE)).resource_version
+        while True:
+            async for event in self.api.watch(ASSETLOCKS, NAMESPACE, resource_version=version):
+                version = event.object["metadata"]["resourceVersion"]
+                if event.object.get("status", {}).get("state") == "Held":
+                    future = self._acquired[event.object["metadata"]["name"]]
+                    if not future.done():
+                        future.set_result(time.perf_counter())
+
+    async def acquired(self, name: str, *, within: float = 120.0) -> float:
+        """When the lock was seen to be acquired."""
+        async with asyncio.timeout(within):
+            return await self._acquired[name]
+
+    async def make_asset(self, name: str) -> None:
+        """An asset with one ConfigMap as its target."""
+        data = {"metadata": {"name": name, "namespace": NAMESPACE}, "data": {"value": "0"}}
+        await self.api.create(CONFIG_MAPS, NAMESPACE, {"apiVersion": "v1", "kind": "ConfigMap", **data})
+        targets = [{"apiVersion": "v1", "kind": "ConfigMap", "name": name}]
+        body = {
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {"type": "Bench", "targets": targets},
+        }
+        await self.api.create(ASSETS, NAMESPACE, {"apiVersion": ASSETS.api_version, "kind": "Asset", **body})
+
+    async def ask(self, asset: str, *, wait: str = "0s") -> dict[str, Any]:
+        """Create an AssetLock."""
+        name = f"{asset}-{next(_numbers)}"
+        body = {
+            "apiVersion": ASSETLOCKS.api_version,
+            "kind": "AssetLock",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {"assetName": asset, "ttl": "10m", "wait": wait},
+        }
+        return await self.api.create(ASSETLOCKS, NAMESPACE, body)
+
+    async def release(self, name: str) -> None:
+        """Delete an AssetLock."""
+        live = await self.api.get(ASSETLOCKS, NAMESPACE, name)
+        meta = live["metadata"]
+        await self.api.delete(
+            ASSETLOCKS, NAMESPACE, name, uid=meta["uid"], resource_version=meta["resourceVersion"]
+        )
+
+    async def raw_lease(self) -> tuple[float, float]:
+        """Create and delete a plain Lease; gives the milliseconds of each."""
+        name = f"raw-{next(_numbers)}"
+        body = {
+            "apiVersion": LEASES.api_version,
+            "kind": "Lease",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {"holderIdentity": "bench", "leaseDurationSeconds": 60},
+        }
+        began = time.perf_counter()
+        meta = (await self.api.create(LEASES, NAMESPACE, body))["metadata"]
+        created = time.perf_counter()
+        await self.api.delete(
+            LEASES, NAMESPACE, name, uid=meta["uid"], resource_version=meta["resourceVersion"]
+        )
+        return (created - began) * 1000, (time.perf_counter() - created) * 1000
+
+    async def patch(self, name: str) -> float:
+        """Change a ConfigMap's content; gives the milliseconds."""
+        version = (await self.api.get(CONFIG_MAPS, NAMESPACE, name))["metadata"]["resourceVersion"]
+        patch = {"metadata": {"resourceVersion": version}, "data": {"value": str(next(_numbers))}}
+        began = time.perf_counter()
+        await self.api.merge_patch(CONFIG_MAPS, NAMESPACE, name, patch)
+        return (time.perf_counter() - began) * 1000

@@ -1,0 +1,93 @@
+"""The figures: samples become rows with a yardstick, a ratio and a bar; a table and a file show them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+import statistics
+from collections.abc import Sequence
+from typing import Literal
+
+from rich.console import Console
+from rich.table import Table
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Samples:
+    """Measured values of one thing, in one unit."""
+
+    name: str
+    values: Sequence[float]
+
+    @property
+    def median(self) -> float:
+        """The middle value."""
+        return statistics.median(self.values)
+
+    @property
+    def p99(self) -> float:
+        """The value that one in a hundred exceeds."""
+        ordered = sorted(self.values)
+        return ordered[min(len(ordered) - 1, round(0.99 * len(ordered)))]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Row:
+    """One figure. ``bar`` bounds the ratio of the medians, from above or below."""
+
+    name: str
+    samples: Samples
+    yardstick: Samples
+    unit: str
+    bar: float
+    bound: Literal["at most", "at least"] = "at most"
+
+    @property
+    def ratio(self) -> float:
+        """The figure in multiples of its yardstick."""
+        return self.samples.median / self.yardstick.median
+
+    @property
+    def ok(self) -> bool:
+        """Whether the bar is kept."""
+        return self.ratio <= self.bar if self.bound == "at most" else self.ratio >= self.bar
+
+    def as_json(self) -> dict[str, object]:
+        """As it stands in ``build/bench.json``."""
+        return {
+            "name": self.name,
+            "median": self.samples.median,
+            "p99": self.samples.p99,
+            "unit": self.unit,
+            "yardstick": {"name": self.yardstick.name, "value": self.yardstick.median},
+            "ratio": self.ratio,
+            "bar": f"{self.bound} {self.bar:g}",
+            "ok": self.ok,
+        }
+
+
+def show(rows: Sequence[Row]) -> None:
+    """Print the table."""
+    table = Table(title="assetlock, beside its yardsticks")
+    for heading in ("what", "median", "p99", "unit", "yardstick", "its median", "ratio", "bar", ""):
+        table.add_column(heading)
+    for row in rows:
+        table.add_row(
+            row.name,
+            f"{row.samples.median:.2f}",
+            f"{row.samples.p99:.2f}",
+            row.unit,
+            row.yardstick.name,
+            f"{row.yardstick.median:.2f}",
+            f"{row.ratio:.2f}",
+            f"{row.bound} {row.bar:g}",
+            "ok" if row.ok else "MISSED",
+        )
+    Console(width=140).print(table)
+
+
+def save(rows: Sequence[Row], path: pathlib.Path) -> None:
+    """Write the JSON file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps([row.as_json() for row in rows], indent=1) + "\n", encoding="utf-8")

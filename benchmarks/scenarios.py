@@ -1,0 +1,134 @@
+"""What is measured. Both sides of each ratio are taken in turn, so that a slow moment falls on both."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from assetlock.kube.errors import ApiError
+from assetlock.kube.resources import ASSETLOCKS
+from benchmarks.bench import NAMESPACE, Bench
+from benchmarks.rows import Row, Samples
+
+ROUNDS = 100
+CLIENTS = 16
+CONTENDERS = 100
+SECONDS = 8.0
+
+
+async def grant(bench: Bench) -> Row:
+    """From creating an AssetLock until its client sees it acquired, one at a time."""
+    await bench.make_asset("grant")
+    taken, raw = [], []
+    for _ in range(ROUNDS):
+        raw.append((await bench.raw_lease())[0])
+        began = time.perf_counter()
+        lock = await bench.ask("grant", wait="1m")
+        taken.append((await bench.acquired(lock["metadata"]["name"]) - began) * 1000)
+        await bench.release(lock["metadata"]["name"])
+    return Row("grant, one client", Samples("grant", taken), Samples("raw Lease create", raw), "ms", 10)
+
+
+async def throughput(bench: Bench) -> Row:
+    """Whole lives of locks a second, many clients on different assets, against pairs of raw Lease writes."""
+    for number in range(CLIENTS):
+        await bench.make_asset(f"many-{number}")
+
+    async def live(number: int) -> None:
+        lock = await bench.ask(f"many-{number}", wait="1m")
+        await bench.acquired(lock["metadata"]["name"])
+        await bench.release(lock["metadata"]["name"])
+
+    async def pair(_: int) -> None:
+        await bench.raw_lease()
+
+    rates: dict[str, list[float]] = {"locks": [], "pairs": []}
+    for _ in range(3):
+        rates["pairs"].append(await _rate(pair))
+        rates["locks"].append(await _rate(live))
+    return Row(
+        f"lock + release, {CLIENTS} clients",
+        Samples("locks", rates["locks"]),
+        Samples("raw Lease create + delete", rates["pairs"]),
+        "/s",
+        0.1,
+        "at least",
+    )
+
+
+async def handover(bench: Bench) -> Row:
+    """From a holder's release until the next in line sees its lock, with many in line; none may be lost."""
+    await bench.make_asset("contended")
+    locks = [await bench.ask("contended", wait="30m") for _ in range(CONTENDERS)]
+    names = [lock["metadata"]["name"] for lock in locks]
+    taken, raw = [], []
+    await bench.acquired(names[0])
+    for current, following in itertools.pairwise(names):
+        raw.append((await bench.raw_lease())[0])
+        began = time.perf_counter()
+        await bench.release(current)
+        taken.append((await bench.acquired(following) - began) * 1000)
+    await bench.release(names[-1])
+    left = await bench.api.list(ASSETLOCKS, NAMESPACE)
+    lost = [o["metadata"]["name"] for o in left.items if o["spec"]["assetName"] == "contended"]
+    if lost:
+        raise RuntimeError(f"waiters were left over: {lost}")
+    return Row(
+        f"hand-over, {CONTENDERS} contenders",
+        Samples("hand-over", taken),
+        Samples("raw Lease create", raw),
+        "ms",
+        12,
+    )
+
+
+async def holder_write(bench: Bench) -> Row:
+    """A holder's write to a locked target against one to an object that nobody locks."""
+    await bench.make_asset("fenced")
+    await bench.make_asset("free")
+    lock = await bench.ask("fenced")
+    await bench.acquired(lock["metadata"]["name"])
+    taken, raw = [], []
+    for _ in range(ROUNDS):
+        raw.append(await bench.patch("free"))
+        taken.append(await bench.patch("fenced"))
+    await bench.release(lock["metadata"]["name"])
+    return Row("holder's write to a target", Samples("fenced", taken), Samples("unlocked", raw), "ms", 1.75)
+
+
+async def unlocked_write(bench: Bench, plain: Samples) -> Row:
+    """A write to an object that nobody locks, with everything installed, against one before that."""
+    await bench.make_asset("unlocked")
+    taken = [await bench.patch("unlocked") for _ in range(2 * ROUNDS)]
+    return Row("unlocked write", Samples("installed", taken), plain, "ms", 1.15)
+
+
+@contextlib.asynccontextmanager
+async def watching(bench: Bench) -> AsyncIterator[None]:
+    """Have acquisitions noted inside the context."""
+    task = asyncio.create_task(bench.watch())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def _rate(once: Callable[[int], Awaitable[None]]) -> float:
+    deadline = time.perf_counter() + SECONDS
+    done = 0
+
+    async def client(number: int) -> None:
+        nonlocal done
+        while time.perf_counter() < deadline:
+            with contextlib.suppress(ApiError):
+                await once(number)
+                done += 1
+
+    began = time.perf_counter()
+    await asyncio.gather(*(client(number) for number in range(CLIENTS)))
+    return done / (time.perf_counter() - began)
