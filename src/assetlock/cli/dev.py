@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import click
 
 from assetlock.dev import ControlPlane, folders, open_named, provide, stop_named
+from assetlock.dev.binaries import VERSION
 from assetlock.dev.errors import NotRunning
 
 _QUIET_SECONDS = 20.0
@@ -50,6 +51,15 @@ def up(name: str, foreground: bool) -> None:
         running.keep()
     option = "" if name == "default" else f" --name {name}"
     click.echo(f'to use it:  eval "$(assetlock dev env{option})"')
+
+
+@dev.command()
+def build() -> None:
+    """Have the programs ready: find them, or build them, which takes minutes once."""
+    progress = Progress()
+    found = provide(progress)
+    progress.done()
+    click.echo(f"control plane {VERSION} is in {found.apiserver.parent}")
 
 
 @dev.command()

@@ -1,0 +1,53 @@
+# Each target sets up what it needs first. `make help` lists them.
+PYTHON ?= python3
+WORKERS ?= 2
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup controlplane demo test lint format bench crds lock clean
+
+help:  ## List the targets
+	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' $(MAKEFILE_LIST)
+
+setup: $(INSTALLED)  ## Make .venv with the locked versions of everything
+
+$(INSTALLED): requirements-dev.lock pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+controlplane: setup  ## Find or build etcd, kube-apiserver, kube-controller-manager and kubectl
+	$(BIN)/assetlock dev build
+
+demo: controlplane  ## Watch locks at work on a real control plane
+	$(BIN)/assetlock demo
+
+test: controlplane  ## Run every test, against a real control plane where it matters
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+
+lint: setup  ## Format, lint, types, layers
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy --strict src
+	$(BIN)/lint-imports
+
+format: setup  ## Format, and mend what can be mended
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+bench: controlplane  ## Measure, each figure beside its yardstick; writes build/bench.json
+	$(BIN)/python -m benchmarks
+
+crds: setup  ## Generate crds/ and docs/reference.md from the models
+	$(BIN)/python -m assetlock.model.generate
+
+lock: setup  ## Lock the newest allowed versions
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --upgrade \
+	  --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet --output-file requirements-dev.lock
+
+clean:  ## Remove what these targets made, but for the cache of built programs
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
