@@ -51,8 +51,8 @@ class Attributes:
     dry_run: bool = False
 
 
-Mutate = Callable[[Attributes], Json | None | Awaitable[Json | None]]
-Validate = Callable[[Attributes], None | Awaitable[None]]
+Mutate = Callable[[Attributes], Json | Awaitable[Json | None] | None]
+Validate = Callable[[Attributes], Awaitable[None] | None]
 
 
 @dataclass(frozen=True, slots=True)

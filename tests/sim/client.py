@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from assetlock.kube.transport import Reply, StreamRefused, TransportError, Unreachable
 from tests.sim import failures, watch
 from tests.sim.admission import ADMIN, User
-from tests.sim.faults import Drawn, Faults, Trouble, WatchTrouble
+from tests.sim.faults import Faults, Trouble, WatchTrouble
 from tests.sim.server import Request, Server
 from tests.sim.wire import Wire
 
@@ -23,12 +23,17 @@ class Client:
         self.faults = faults or Faults()
         self.requests = 0
         self._server = server
-        self._crashed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self._crashed: asyncio.Future[None] = self._loop.create_future()
+        self._awaited: dict[asyncio.Future[Reply], None] = {}
+        self._executing: set[asyncio.Task[None]] = set()
 
     def crash(self) -> None:
         """From now on nothing is sent and nothing arrives any more."""
         if not self._crashed.done():
             self._crashed.set_result(None)
+        for answer in self._awaited:
+            _break(answer, "this process has crashed")
 
     @property
     def crashed(self) -> bool:
@@ -51,44 +56,52 @@ class Client:
         """Send a request, once."""
         self._check_alive()
         self.requests += 1
-        fault = self.faults.for_request()
-        kind = fault.kind if fault else ""
-        if kind == Trouble.UNREACHABLE:
-            raise Unreachable("connection refused")
-        if kind == Trouble.LOST_REQUEST:
-            return await self._await_reply(asyncio.get_running_loop().create_future(), timeout)
-        request = Request(self.user, method, path, params, headers, body)
-        answer = asyncio.create_task(self._exchange(request, fault), name=f"{method} {path}")
-        return await self._await_reply(answer, timeout)
-
-    async def _await_reply(self, answer: "asyncio.Future[Reply | None]", timeout: float) -> Reply:
-        await asyncio.wait((answer, self._crashed), timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-        self._check_alive()
-        if not answer.done():
-            raise TransportError(f"no answer within {timeout}s")
-        reply = answer.result()
-        if reply is None:
-            raise TransportError("connection reset")
-        return reply
+        answer: asyncio.Future[Reply] = self._loop.create_future()
+        self._awaited[answer] = None
+        patience = self._loop.call_later(timeout, _break, answer, f"no answer within {timeout}s")
+        self._send(Request(self.user, method, path, params, headers, body), answer)
+        try:
+            return await answer
+        finally:
+            patience.cancel()
+            del self._awaited[answer]
 
     def _check_alive(self) -> None:
-        if self._crashed.done():
+        if self.crashed:
             raise TransportError("this process has crashed")
 
-    async def _exchange(self, request: Request, fault: Drawn | None) -> Reply | None:
+    def _send(self, request: Request, answer: "asyncio.Future[Reply]") -> None:
+        fault = self.faults.for_request()
         kind, delay = (fault.kind, fault.delay) if fault else ("", 0.0)
-        await asyncio.sleep(self.faults.latency() + (delay if kind == Trouble.LATE_REQUEST else 0))
+        if kind == Trouble.UNREACHABLE:
+            answer.set_exception(Unreachable("connection refused"))
+        elif kind != Trouble.LOST_REQUEST:
+            under_way = self.faults.latency() + (delay if kind == Trouble.LATE_REQUEST else 0)
+            self._loop.call_later(under_way, self._arrive, request, answer, kind, delay)
+
+    def _arrive(self, request: Request, answer: "asyncio.Future[Reply]", kind: str, delay: float) -> None:
         refusal = _refused(kind, request)
         if refusal is not None:
-            return Reply(refusal.code, refusal.headers(), refusal.body())
+            self._answer(answer, _failed(refusal), 0)
+            return
+        executing = self._loop.create_task(self._execute(request, answer, kind, delay), name=request.path)
+        self._executing.add(executing)
+        executing.add_done_callback(self._executing.discard)
+
+    async def _execute(
+        self, request: Request, answer: "asyncio.Future[Reply]", kind: str, delay: float
+    ) -> None:
         reply = await self._server.handle(request)
-        await asyncio.sleep(self.faults.latency() + (delay if kind == Trouble.LATE_REPLY else 0))
         if kind == Trouble.LOST_REPLY:
-            return None
-        if kind == Trouble.ERROR_AFTER:
-            late = failures.Refusal(504, "Timeout", "Timeout: request did not complete within the allotted timeout")
-            return Reply(late.code, late.headers(), late.body())
-        return reply
+            _break(answer, "connection reset")
+        elif kind == Trouble.ERROR_AFTER:
+            late = "Timeout: request did not complete within the allotted timeout"
+            self._answer(answer, _failed(failures.Refusal(504, "Timeout", late)), 0)
+        else:
+            self._answer(answer, reply, delay if kind == Trouble.LATE_REPLY else 0)
+
+    def _answer(self, answer: "asyncio.Future[Reply]", reply: Reply, delay: float) -> None:
+        self._loop.call_later(self.faults.latency() + delay, _resolve, answer, reply)
 
     async def stream(
         self, path: str, *, params: Mapping[str, str], headers: Mapping[str, str], idle_timeout: float
@@ -102,10 +115,10 @@ class Client:
         request = Request(self.user, "GET", path, params, headers)
         try:
             if fault is not None and fault.kind == WatchTrouble.REFUSED:
-                raise failures.too_many_requests() if fault.delay < 10 else failures.internal_error("no watch")
+                raise failures.too_many_requests()
             lines = self._server.open_watch(request)
         except failures.Refusal as refusal:
-            raise StreamRefused(Reply(refusal.code, refusal.headers(), refusal.body())) from refusal
+            raise StreamRefused(_failed(refusal)) from refusal
         if fault is not None and fault.kind == WatchTrouble.EXPIRED:
             yield watch.failure(failures.too_old(1, self._server.store.revision))
             return
@@ -123,3 +136,17 @@ def _refused(kind: str, request: Request) -> failures.Refusal | None:
         case Trouble.EXPIRED_PAGE if "continue" in request.params:
             return failures.expired("The provided continue parameter is too old")
     return None
+
+
+def _failed(refusal: failures.Refusal) -> Reply:
+    return Reply(refusal.code, refusal.headers(), refusal.body())
+
+
+def _resolve(answer: "asyncio.Future[Reply]", reply: Reply) -> None:
+    if not answer.done():
+        answer.set_result(reply)
+
+
+def _break(answer: "asyncio.Future[Reply]", why: str) -> None:
+    if not answer.done():
+        answer.set_exception(TransportError(why))

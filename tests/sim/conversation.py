@@ -222,9 +222,7 @@ class Conversation:
             metadata["finalizers"] = None
         patch = {"metadata": metadata, **content(operation.resource, operation.value)}
         path = self._path(operation)
-        return self._noted(
-            await self.send("PATCH", path, patch, content_type="application/merge-patch+json")
-        )
+        return self._noted(await self.send("PATCH", path, patch, content_type="application/merge-patch+json"))
 
     async def _json(self, operation: Operation) -> Any:
         root, items = next(iter(content(operation.resource, operation.value).items()))
@@ -237,9 +235,7 @@ class Conversation:
         for name, wanted in (await self._preconditions(operation)).items():
             patch.append({"op": "replace", "path": f"/metadata/{name}", "value": wanted})
         path = self._path(operation)
-        return self._noted(
-            await self.send("PATCH", path, patch, content_type="application/json-patch+json")
-        )
+        return self._noted(await self.send("PATCH", path, patch, content_type="application/json-patch+json"))
 
     async def _delete(self, operation: Operation) -> Any:
         preconditions = await self._preconditions(operation)
@@ -250,9 +246,7 @@ class Conversation:
     async def _clear(self, operation: Operation) -> Any:
         """Delete a collection, always by label: in a real namespace there are others' ConfigMaps."""
         params = {"labelSelector": f"color={operation.color or 'red'}"}
-        return self._noted(
-            await self.send("DELETE", self._path(operation, collection=True), params=params)
-        )
+        return self._noted(await self.send("DELETE", self._path(operation, collection=True), params=params))
 
     async def watched(self, resource: Resource, start: str, selector: str) -> list[Any]:
         """The events of a watch from `start` until the object named `end` shows up."""
@@ -268,7 +262,12 @@ class Conversation:
         return events
 
     def _watch(self, resource: Resource, start: str, selector: str) -> AsyncIterator[bytes]:
-        params = {"watch": "true", "resourceVersion": start, "labelSelector": selector, "timeoutSeconds": "30"}
+        params = {
+            "watch": "true",
+            "resourceVersion": start,
+            "labelSelector": selector,
+            "timeoutSeconds": "30",
+        }
         headers = {"accept": "application/json"}
         return self.transport.stream(
             resource.path(self.namespace), params=params, headers=headers, idle_timeout=20

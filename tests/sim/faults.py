@@ -72,6 +72,10 @@ class Faults:
         """How long a message is under way when nothing is wrong."""
         return self._random.uniform(0, 2 * self._latency)
 
+    def jitter(self) -> float:
+        """A number between 0 and 1, for the pauses between a client's retries."""
+        return self._random.random()
+
     def for_request(self) -> Drawn | None:
         """What befalls the next request, if anything."""
         return self._draw(Trouble)
@@ -101,5 +105,5 @@ class Faults:
 
 def rough(scale: float = 1.0) -> dict[str, float]:
     """A rough network: every kind of trouble now and then."""
-    rates = {kind: 0.01 for kind in Trouble} | {kind: 0.05 for kind in WatchTrouble}
+    rates = dict.fromkeys(Trouble, 0.01) | dict.fromkeys(WatchTrouble, 0.05)
     return {str(kind): rate * scale for kind, rate in rates.items()}

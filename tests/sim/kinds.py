@@ -47,7 +47,9 @@ def custom(group: str, version: str, plural: str, kind: str, *fields: str, names
 CONFIGMAPS = Served("", "v1", "configmaps", "ConfigMap")
 SECRETS = Served("", "v1", "secrets", "Secret", fields=("type",))
 PODS = Served("", "v1", "pods", "Pod", status=True, fields=("spec.nodeName", "status.phase"))
-NAMESPACES = Served("", "v1", "namespaces", "Namespace", namespaced=False, status=True, fields=("status.phase",))
+NAMESPACES = Served(
+    "", "v1", "namespaces", "Namespace", namespaced=False, status=True, fields=("status.phase",)
+)
 DEPLOYMENTS = Served("apps", "v1", "deployments", "Deployment", status=True, counts=True)
 LEASES = Served("coordination.k8s.io", "v1", "leases", "Lease", unconditional=False, upsert=True)
 EVENTS = Served("events.k8s.io", "v1", "events", "Event", upsert=True)

@@ -1,7 +1,7 @@
 """From a URL path to the resource, object and subresource that it means."""
 
 import urllib.parse
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tests.sim import failures
@@ -17,43 +17,56 @@ class Target(NamedTuple):
     subresource: str
 
 
-def parse(path: str, kinds: Iterable[Served]) -> Target:
-    """Find the resource, or answer 404."""
-    for served in kinds:
-        if path.startswith(served.root + "/"):
-            parts = [urllib.parse.unquote(part) for part in path[len(served.root) + 1 :].split("/")]
-            found = _match(served, parts)
-            if found is not None:
-                return found
-    raise failures.no_such_path()
+class Routes:
+    """All resources of a server, by where they live."""
+
+    def __init__(self, kinds: Iterable[Served]) -> None:
+        self._groups: dict[str, dict[str, Served]] = {}
+        for served in kinds:
+            self._groups.setdefault(served.root, {})[served.plural] = served
+
+    def parse(self, path: str) -> Target:
+        """Find the resource, or answer 404."""
+        parts = path.split("/")
+        depth = 3 if path.startswith("/api/") else 4
+        group = self._groups.get("/".join(parts[:depth]))
+        found = _match(group, [urllib.parse.unquote(part) for part in parts[depth:]]) if group else None
+        if found is None:
+            raise failures.no_such_path()
+        return found
+
+    def discovery(self, path: str) -> dict[str, object] | None:
+        """The list of resources of a group and version, if the path asks for one."""
+        group = self._groups.get(path)
+        if group is None:
+            return None
+        return {
+            "kind": "APIResourceList",
+            "apiVersion": "v1",
+            "groupVersion": next(iter(group.values())).api_version,
+            "resources": [entry for served in group.values() for entry in _entries(served)],
+        }
 
 
-def _match(served: Served, parts: list[str]) -> Target | None:
+def _match(group: dict[str, Served], parts: list[str]) -> Target | None:
     namespace = ""
-    if served.namespaced and parts[0] == "namespaces" and len(parts) >= 3:
+    if len(parts) >= 3 and parts[0] == "namespaces" and parts[2] != "status":
         namespace, parts = parts[1], parts[2:]
-    if parts[0] != served.plural or len(parts) > 3 or (served.namespaced and not namespace and len(parts) > 1):
+    served = group.get(parts[0]) if 0 < len(parts) <= 3 else None
+    if served is None or (bool(namespace) is not served.namespaced and (namespace or len(parts) > 1)):
         return None
     name, subresource = [*parts[1:], "", ""][:2]
     return Target(served, namespace, name, subresource)
 
 
-def discovery(path: str, kinds: Iterable[Served]) -> dict[str, object] | None:
-    """The list of resources of a group and version, if the path asks for one."""
-    served_here = [served for served in kinds if served.root == path]
-    if not served_here:
-        return None
-    resources: list[dict[str, object]] = []
-    for served in served_here:
-        entry = {"name": served.plural, "singularName": served.kind.lower(), "namespaced": served.namespaced}
-        verbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
-        resources.append({**entry, "kind": served.kind, "verbs": verbs})
-        if served.status:
-            status = {**entry, "name": f"{served.plural}/status", "singularName": ""}
-            resources.append({**status, "kind": served.kind, "verbs": ["get", "patch", "update"]})
-    return {
-        "kind": "APIResourceList",
-        "apiVersion": "v1",
-        "groupVersion": served_here[0].api_version,
-        "resources": resources,
-    }
+def _entries(served: Served) -> Iterator[dict[str, object]]:
+    verbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+    shared = {"namespaced": served.namespaced, "kind": served.kind}
+    yield {"name": served.plural, "singularName": served.kind.lower(), **shared, "verbs": verbs}
+    if served.status:
+        yield {
+            "name": f"{served.plural}/status",
+            "singularName": "",
+            **shared,
+            "verbs": ["get", "patch", "update"],
+        }

@@ -28,7 +28,9 @@ def page(store: Store, scope: Scope, params: Mapping[str, str]) -> Json:
         if scope.selects(version.obj)
     ]
     remaining = [item for item in found if item[0] > after]
-    return _shown(scope, remaining, limit, revision, selective="labelSelector" in params or "fieldSelector" in params)
+    return _shown(
+        scope, remaining, limit, revision, selective="labelSelector" in params or "fieldSelector" in params
+    )
 
 
 def _shown(
@@ -65,8 +67,8 @@ def _resume(store: Store, token: str) -> tuple[int, str]:
         raise failures.bad_request("continue key is not valid") from error
     if revision < store.compacted:
         raise failures.expired(
-            "The provided continue parameter is too old to display a consistent list result. You can start a new list "
-            "without the continue parameter.",
+            "The provided continue parameter is too old to display a consistent list result. You can start a "
+            "new list without the continue parameter.",
             continue_token=_token(store.revision, after),
         )
     return revision, after

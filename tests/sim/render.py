@@ -39,12 +39,17 @@ class View:
             metadata = {"continue": "", **metadata}
         else:
             objects = [
-                {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")} for obj in objects
+                {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
+                for obj in objects
             ]
         kind = {"kind": f"{self.served.kind}List", "apiVersion": self.served.api_version}
         return kind | {"metadata": metadata, "items": objects}
 
     def bookmark(self, revision: int) -> Json:
         """An object that carries nothing but how far a watch has come."""
-        kind = _PARTIAL if self.metadata_only else {"kind": self.served.kind, "apiVersion": self.served.api_version}
+        kind = (
+            _PARTIAL
+            if self.metadata_only
+            else {"kind": self.served.kind, "apiVersion": self.served.api_version}
+        )
         return {**kind, "metadata": {"resourceVersion": str(revision)}}

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from assetlock.kube.transport import Reply
-from tests.sim import failures, kinds, paths, reads, selection, watch
+from tests.sim import failures, kinds, reads, selection, watch
 from tests.sim.admission import Plugin, User
 from tests.sim.kinds import Served
-from tests.sim.paths import Target
+from tests.sim.paths import Routes, Target
 from tests.sim.render import View
-from tests.sim.store import Json, Store, Version
+from tests.sim.store import Json, Store, Version, encode
 from tests.sim.virtual import Clock
 from tests.sim.watch import Scope
 from tests.sim.writes import Call, Writer
@@ -72,7 +72,7 @@ class Server:
         self.store = Store(seed=seed, time=clock.monotonic)
         self.writer = Writer(self.store, clock, list(plugins), strict_namespaces=strict_namespaces)
         self.authorize = authorize
-        self._served = tuple(served)
+        self._routes = Routes(served)
         self._random = random.Random(f"server/{seed}")
 
     async def handle(self, request: Request) -> Reply:
@@ -85,7 +85,7 @@ class Server:
 
     def open_watch(self, request: Request) -> AsyncIterator[bytes]:
         """Answer a watch: the lines to come, or at once a `Refusal`."""
-        target = paths.parse(request.path, self._served)
+        target = self._routes.parse(request.path)
         self._authorize(request, target, "watch")
         params = request.params
         wanted = params.get("resourceVersion") or "0"
@@ -101,11 +101,11 @@ class Server:
 
     async def _route(self, request: Request) -> tuple[int, bytes]:
         if request.method == "POST" and request.path.startswith(_REVIEWS):
-            return 201, _encoded(self._review(request))
-        found = paths.discovery(request.path, self._served)
+            return 201, encode(self._review(request))
+        found = self._routes.discovery(request.path)
         if found is not None:
-            return 200, _encoded(found)
-        target = paths.parse(request.path, self._served)
+            return 200, encode(found)
+        target = self._routes.parse(request.path)
         self._authorize(request, target, _verb(request.method, target))
         view = View.accepted(target.served, request.header("accept"))
         call = Call(
@@ -120,11 +120,11 @@ class Server:
         scope = self._scope(request, Target(call.served, call.namespace, "", ""))
         match request.method:
             case "GET":
-                return 200, _encoded(reads.page(self.store, scope, request.params))
+                return 200, encode(reads.page(self.store, scope, request.params))
             case "POST" if call.namespace or not call.served.namespaced:
                 return 201, _shown(view, await self.writer.create(call, request.json()))
             case "DELETE" if call.namespace or not call.served.namespaced:
-                return 200, _encoded(await self._delete_collection(request, call, scope))
+                return 200, encode(await self._delete_collection(request, call, scope))
         raise _no_method()
 
     async def _on_object(self, request: Request, call: Call, view: View) -> tuple[int, bytes]:
@@ -154,7 +154,9 @@ class Server:
                 return await self.writer.merge_patch(call, request.json())
             case "application/json-patch+json":
                 return await self.writer.json_patch(call, request.json())
-        raise failures.Refusal(415, "UnsupportedMediaType", "the body of the request was in an unknown format")
+        raise failures.Refusal(
+            415, "UnsupportedMediaType", "the body of the request was in an unknown format"
+        )
 
     async def _delete(self, request: Request, call: Call, view: View) -> bytes:
         before = self.store.get(call.key)
@@ -164,7 +166,7 @@ class Server:
         assert before is not None
         details = {"name": call.name, "group": call.served.group, "kind": call.served.plural}
         details["uid"] = before.obj["metadata"]["uid"]
-        return _encoded(
+        return encode(
             {
                 "kind": "Status",
                 "apiVersion": "v1",
@@ -239,8 +241,4 @@ def _no_method() -> failures.Refusal:
 
 
 def _shown(view: View, version: Version) -> bytes:
-    return _encoded(view.one(version.obj)) if view.metadata_only else version.body
-
-
-def _encoded(obj: Any) -> bytes:
-    return json.dumps(obj, separators=(",", ":")).encode()
+    return encode(view.one(version.obj)) if view.metadata_only else version.body

@@ -18,6 +18,14 @@ from tests.sim.kinds import Served
 Json = dict[str, Any]
 
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+
+
+def encode(value: Any) -> bytes:
+    """A JSON value as it goes over the wire."""
+    return _ENCODER.encode(value).encode()
+
+
 class Key(NamedTuple):
     """Where an object lives; keys sort as etcd would."""
 
@@ -41,11 +49,12 @@ class Version:
     @cached_property
     def body(self) -> bytes:
         """The object as JSON."""
-        return json.dumps(self.obj, separators=(",", ":")).encode()
+        return encode(self.obj)
 
     def copy(self) -> Json:
         """A deep copy to work on."""
-        return json.loads(self.body)
+        copied: Json = json.loads(self.body)
+        return copied
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +119,9 @@ class Store:
         """The history of a resource."""
         return self._logs.setdefault((served.group, served.plural), Log())
 
-    def select(self, served: Served, namespace: str = "", *, at: int | None = None) -> list[tuple[Key, Version]]:
+    def select(
+        self, served: Served, namespace: str = "", *, at: int | None = None
+    ) -> list[tuple[Key, Version]]:
         """All objects of a resource in key order, now or as they were at an older revision."""
         source = self._objects if at is None or at >= self.revision else self._as_of(served, at)
         found = [
@@ -138,7 +149,14 @@ class Store:
         return objects
 
     def commit(
-        self, served: Served, key: Key, old: Version | None, new: Json | None, *, user: str = "", subresource: str = ""
+        self,
+        served: Served,
+        key: Key,
+        old: Version | None,
+        new: Json | None,
+        *,
+        user: str = "",
+        subresource: str = "",
     ) -> Version:
         """Put `new` (or, with None, nothing) where `old` is, or raise `Moved`. The store keeps `new`."""
         if self._objects.get(key) is not old:
@@ -150,13 +168,13 @@ class Store:
             # Watchers see a deleted object at the revision of its deletion.
             left = old.copy()
             left["metadata"]["resourceVersion"] = str(self.revision)
-            before, after, result = Version(left, self.revision), None, old
+            result = Version(left, self.revision)
+            change = Change(self.revision, key, result, None, user, subresource, self._time())
         else:
             new["metadata"]["resourceVersion"] = str(self.revision)
-            result = after = self._objects[key] = Version(new, self.revision)
-            before = old
+            result = self._objects[key] = Version(new, self.revision)
+            change = Change(self.revision, key, old, result, user, subresource, self._time())
         log = self.log(served)
-        change = Change(self.revision, key, before, after, user, subresource, self._time())
         log.changes.append(change)
         log.wake()
         for listener in self.on_commit:

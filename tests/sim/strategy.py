@@ -8,7 +8,13 @@ from tests.sim.kinds import Served
 from tests.sim.store import Json
 
 _OPTIONAL_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
-_SYSTEM_METADATA = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+_SYSTEM_METADATA = (
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+)
 
 
 def timestamp(moment: datetime.datetime) -> str:
@@ -18,7 +24,11 @@ def timestamp(moment: datetime.datetime) -> str:
 
 def received(served: Served, body: Any, namespace: str) -> Json:
     """A request's object, brought into the shape in which objects are stored."""
-    if not isinstance(body, dict) or body.get("kind") != served.kind or body.get("apiVersion") != served.api_version:
+    if (
+        not isinstance(body, dict)
+        or body.get("kind") != served.kind
+        or body.get("apiVersion") != served.api_version
+    ):
         raise failures.bad_request(f"the object provided is unrecognized (must be a {served.kind})")
     obj = normalised(served, body)
     found = obj["metadata"].setdefault("namespace", namespace)
@@ -60,7 +70,11 @@ def before_create(served: Served, obj: Json, *, uid: str, suffix: str, now: date
     if not metadata.get("name"):
         if not metadata.get("generateName"):
             raise failures.invalid(
-                served.group, served.kind, "", "metadata.name", "Required value: name or generateName is required"
+                served.group,
+                served.kind,
+                "",
+                "metadata.name",
+                "Required value: name or generateName is required",
             )
         metadata["name"] = metadata["generateName"] + suffix
     for key in _SYSTEM_METADATA:

@@ -1,4 +1,4 @@
-"""The in-memory API server answers as the real one does: the same random calls, the same codes, objects and events."""
+"""The in-memory API server answers as the real one does: same random calls, same codes, objects and events."""
 
 import asyncio
 import json
@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from assetlock.kube.config import load_config
 from assetlock.kube.http import HttpTransport
-from assetlock.kube.resources import NAMESPACES
+from assetlock.kube.resources import LEASES, NAMESPACES
 from assetlock.kube.transport import Transport
 from tests.sim import kinds, virtual
 from tests.sim.client import Client
-from tests.sim.conversation import KINDS, LEASES, THINGS, Conversation, Operation
+from tests.sim.conversation import KINDS, THINGS, Conversation, Operation
 from tests.sim.server import Server
 
 SERVED_THINGS = kinds.custom("sim.assetlock.dev", "v1", "things", "Thing", "spec.shade")
@@ -108,7 +108,7 @@ def real(control_plane: Any) -> Iterator[Real]:
 async def until_things_are_served(transport: Transport) -> None:
     """A CRD is established a moment before its paths answer."""
     conversation = Conversation(transport, "default")
-    while (await conversation.send("GET", THINGS.path("default"))).status != 200:
+    while (await conversation.send("GET", THINGS.path("default"))).status != 200:  # noqa: ASYNC110
         await asyncio.sleep(0.05)
 
 
@@ -163,6 +163,7 @@ def test_a_watch_from_a_forgotten_revision_is_answered_alike(real: Real) -> None
         async for line in stream:
             event = json.loads(line)
             return event["type"], event["object"]["code"], event["object"]["reason"]
+        return None
 
     async def remembered_by_us() -> Any:
         server = Server(virtual.Clock(asyncio.get_running_loop()), served=(kinds.LEASES, SERVED_THINGS))

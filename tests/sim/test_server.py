@@ -14,8 +14,8 @@ from tests.sim.admission import ADMIN, Attributes, Plugin, User
 from tests.sim.client import Client
 from tests.sim.conversation import Conversation, Operation
 from tests.sim.faults import Faults, Trouble, WatchTrouble
-from tests.sim.server import Server
 from tests.sim.kinds import CONFIGMAPS
+from tests.sim.server import Server
 from tests.sim.store import Change
 
 A_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"value": "0"}}
@@ -215,7 +215,9 @@ def test_throttling_says_when_to_come_back_and_executes_nothing() -> None:
 
 def test_access_reviews_answer_as_the_authorizer_decides() -> None:
     async def body(server: Server) -> None:
-        server.authorize = lambda user, attributes: user.name == "kubernetes-admin" or attributes["verb"] == "lock"
+        server.authorize = lambda user, attributes: (
+            user.name == "kubernetes-admin" or attributes["verb"] == "lock"
+        )
         allowed = []
         for verb in ("lock", "unlock"):
             spec = {"user": "jane", "resourceAttributes": {"verb": verb, "resource": "assets"}}

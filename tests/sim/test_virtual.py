@@ -53,7 +53,7 @@ def test_waiting_for_what_cannot_happen_is_a_deadlock_that_names_the_tasks() -> 
 
 def test_spinning_without_time_passing_is_a_livelock() -> None:
     async def main() -> None:
-        while True:
+        while True:  # noqa: ASYNC110
             await asyncio.sleep(0)
 
     with pytest.raises(virtual.Livelock):
@@ -62,7 +62,7 @@ def test_spinning_without_time_passing_is_a_livelock() -> None:
 
 def test_a_run_over_its_limit_is_given_up() -> None:
     async def main() -> None:
-        while True:
+        while True:  # noqa: ASYNC110
             await asyncio.sleep(1)
 
     with pytest.raises(virtual.TooLong):

@@ -1,7 +1,6 @@
 """Watches: a resource's changes from a revision on, as one client's selectors see them, with bookmarks."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
@@ -9,7 +8,7 @@ from tests.sim import failures
 from tests.sim.kinds import Served
 from tests.sim.render import View
 from tests.sim.selection import Predicate
-from tests.sim.store import Change, Json, Store, Version
+from tests.sim.store import Change, Json, Store, Version, encode
 
 BOOKMARK_EVERY = 60.0
 
@@ -30,7 +29,7 @@ class Scope:
 
 def line(kind: str, obj: Json) -> bytes:
     """One event as it goes over the wire."""
-    return json.dumps({"type": kind, "object": obj}, separators=(",", ":")).encode() + b"\n"
+    return encode({"type": kind, "object": obj}) + b"\n"
 
 
 def failure(refusal: failures.Refusal) -> bytes:
@@ -71,8 +70,8 @@ async def stream(
     end, bookmark_at = loop.time() + seconds, loop.time() + BOOKMARK_EVERY
     if start is None:
         start = store.revision
-        for found in _initial(store, scope):
-            yield found
+        for added in _initial(store, scope):
+            yield added
     if start < store.compacted:
         yield failure(failures.too_old(start, store.compacted))
         return

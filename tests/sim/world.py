@@ -1,8 +1,11 @@
 """A whole simulation: one server, any number of processes with clocks, networks and crashes, and who judges them.
 
-    def test_something() -> None:
-        def story(world: World) -> Awaitable[None]: ...
-        simulate(story, seed=7, rates=faults.rough())
+    async def story(world: World) -> None:
+        world.judges.append(nobody_is_robbed)
+        world.process("controller", lambda process: Controller(process.api, process.clock).run())
+        ...
+
+    simulate(story, seed=7, rates=faults.rough())
 
 A judge is called after every commit, in the step that makes it; what it raises ends the run at once, whatever the
 simulated code would have done with the exception. `simulate` raises `Broken`, which tells the seed, the faults that
@@ -15,6 +18,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from assetlock.kube.api import Api
 from assetlock.kube.transport import TransportError
 from tests.sim import virtual
 from tests.sim.admission import Attributes, User
@@ -31,7 +35,9 @@ _SHOWN = 25
 class Broken(AssertionError):
     """A simulation failed. Says how to have it again."""
 
-    def __init__(self, seed: int | str, cause: BaseException, drawn: list[tuple[str, Drawn]], story: str) -> None:
+    def __init__(
+        self, seed: int | str, cause: BaseException, drawn: list[tuple[str, Drawn]], story: str
+    ) -> None:
         super().__init__(f"seed {seed!r}: {type(cause).__name__}: {cause}\nfaults: {drawn}\n{story}")
         self.seed = seed
         self.cause = cause
@@ -48,6 +54,7 @@ class Process:
     body: Body
     clock: virtual.Clock
     client: Client = field(init=False)
+    api: Api = field(init=False)
     task: "asyncio.Task[None] | None" = None
     starts: int = 0
 
@@ -56,6 +63,7 @@ class Process:
         self.starts += 1
         faults = self.world.faults_for(f"{self.name}/{self.starts}")
         self.client = Client(self.world.server, self.user, faults)
+        self.api = Api(self.client, random=faults.jitter)
         self.task = asyncio.create_task(self._run(self.client), name=self.name)
 
     async def _run(self, client: Client) -> None:

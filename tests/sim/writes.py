@@ -33,7 +33,15 @@ class Call:
     def attributes(self, operation: str, old: Json | None, new: Json | None) -> Attributes:
         """What admission is told."""
         return Attributes(
-            operation, self.served, self.namespace, self.name, self.subresource, old, new, self.user, self.dry_run
+            operation,
+            self.served,
+            self.namespace,
+            self.name,
+            self.subresource,
+            old,
+            new,
+            self.user,
+            self.dry_run,
         )
 
     def not_found(self) -> failures.Refusal:
@@ -131,7 +139,9 @@ class Writer:
     async def _attempt(self, call: Call, old: Version, build: Build, uid: str | None) -> Version:
         current = old.obj["metadata"]["uid"]
         if uid and uid != current:
-            raise call.conflict(f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current}")
+            raise call.conflict(
+                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current}"
+            )
         new = strategy.normalised(call.served, build(old.copy()))
         if new["metadata"].get("name") != call.name or new["metadata"].get("namespace", "") != call.namespace:
             raise failures.bad_request("the name of the object does not match the name on the URL")
@@ -152,7 +162,9 @@ class Writer:
             if not call.served.unconditional:
                 why = "Invalid value: 0: must be specified for an update"
                 served = call.served
-                raise failures.invalid(served.group, served.plural, call.name, "metadata.resourceVersion", why)
+                raise failures.invalid(
+                    served.group, served.plural, call.name, "metadata.resourceVersion", why
+                )
             new["metadata"]["resourceVersion"] = str(old.revision)
         elif wanted != str(old.revision):
             raise call.conflict()

@@ -1,0 +1,1 @@
+"""A simulated API server, virtual time, and the tests that use them."""
