@@ -186,6 +186,18 @@ def test_a_terminating_lease_is_never_granted_into(world: World) -> None:
     assert "example.com/hold" in acquired["message"]
 
 
+def test_a_lease_that_its_owner_deletes_is_over_although_a_finalizer_keeps_it(world: World) -> None:
+    world.hand_make("job")
+    world.settle()
+    assert world.lease is not None
+    world.lease["metadata"] |= {"deletionTimestamp": "2026-03-28T12:00:00Z", "finalizers": ["example.com/hold"]}
+    world._touch(world.lease)
+    world.settle()
+    assert world.stamped_users("app") == []
+    assert world.asset is not None
+    assert world.asset["status"]["lockState"] == "Unlocked"
+
+
 def test_an_unknown_asset_fails_a_lock_that_does_not_wait() -> None:
     world = World()
     world.ask("first")

@@ -54,7 +54,7 @@ def _end_locks(situation: Situation) -> Decision | None:
         confirm: tuple[ConfirmLease | ConfirmNoAsset, ...] = ()
         if ending.state is LockState.EXPIRED and observation.lease is not None:
             confirm = (ConfirmLease(observation.lease.metadata.resource_version),)
-        elif ending.state is LockState.REVOKED:
+        elif ending.reason == "AssetDeleted":
             confirm = (ConfirmNoAsset(),)
         return Decision(confirm=confirm, writes=(_finish(situation, lock, ending),))
     acquisition = situation.tenure.acquisition if situation.tenure else None
@@ -149,7 +149,8 @@ def _announce(situation: Situation) -> Decision | None:
 def _clear(situation: Situation) -> Decision | None:
     """With nobody holding: take the holder off the Asset, then the stamps off the targets."""
     observation = situation.observation
-    if situation.holding or observation.lease is not None:
+    lease = observation.lease
+    if situation.holding or (lease is not None and lease.metadata.deletion_timestamp is None):
         return None
     asset = observation.asset
     if asset is not None and asset.status.holders:

@@ -1,0 +1,120 @@
+"""A cluster with the whole operator in it: installed, both processes running under their own rights."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import yaml
+
+from assetlock.cli import stack as operator_stack
+from assetlock.dev import ControlPlane
+
+
+@dataclass
+class Operated:
+    """A namespace in such a cluster, with users who have ordinary rights in it."""
+
+    cluster: ControlPlane
+    stack: operator_stack.Stack
+    namespace: str
+
+    def kubectl(
+        self, *args: str, user: str | None = None, stdin: str | None = None, check: bool = True
+    ) -> Any:
+        return self.cluster.kubectl(*args, "-n", self.namespace, user=user, stdin=stdin, check=check)
+
+    def create(self, *documents: dict[str, Any], user: str | None = None, check: bool = True) -> Any:
+        text = yaml.safe_dump_all(documents)
+        return self.kubectl("create", "-f", "-", user=user, stdin=text, check=check)
+
+    def get(self, kind: str, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.kubectl("get", kind, name, "-o", "json").stdout)
+        return found
+
+    def wait(self, what: str, condition: str, *, timeout: int = 20) -> None:
+        self.kubectl("wait", what, f"--for={condition}", f"--timeout={timeout}s")
+
+    def asset(self, name: str = "vm-1", *configmaps: str, **spec: Any) -> str:
+        """An asset, and the ConfigMaps that are its targets."""
+        for target in configmaps:
+            self.kubectl("create", "configmap", target, "--from-literal=value=0")
+        targets = [{"apiVersion": "v1", "kind": "ConfigMap", "name": target} for target in configmaps]
+        body = {"type": "VM", **spec}
+        if targets:
+            body["targets"] = targets
+        self.create(document("Asset", name, body))
+        return name
+
+    def lock(
+        self, name: str, user: str = "alice", *, asset: str = "vm-1", check: bool = True, **spec: Any
+    ) -> Any:
+        return self.create(document("AssetLock", name, {"assetName": asset, **spec}), user=user, check=check)
+
+    def held(self, name: str, user: str = "alice", **spec: Any) -> dict[str, Any]:
+        """A lock that is held."""
+        self.lock(name, user, **spec)
+        self.wait(f"alk/{name}", "condition=Acquired")
+        return self.get("alk", name)
+
+    def condition(self, name: str, kind: str = "Settled") -> dict[str, Any]:
+        conditions = self.get("alk", name)["status"]["conditions"]
+        found: dict[str, Any] = next(c for c in conditions if c["type"] == kind)
+        return found
+
+    def settled(self, name: str, *, timeout: int = 20) -> dict[str, Any]:
+        self.wait(f"alk/{name}", "condition=Settled", timeout=timeout)
+        return self.condition(name)
+
+    def write(self, target: str, user: str, value: str = "1", check: bool = False) -> Any:
+        patch = json.dumps({"data": {"value": value}})
+        return self.kubectl(
+            "patch", "configmap", target, "--type=merge", f"--patch={patch}", user=user, check=check
+        )
+
+
+def document(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": "assetlock.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def lease(asset: str, user: str = "job", **spec: Any) -> dict[str, Any]:
+    labels = {"assetlock.dev/asset": asset}
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": f"asset.{asset}", "labels": labels},
+        "spec": {"holderIdentity": user, "leaseDurationSeconds": 60, **spec},
+    }
+
+
+USERS = ("alice", "bob", "carol")
+
+
+@pytest.fixture(scope="session")
+def operator_cluster() -> Iterator[tuple[ControlPlane, operator_stack.Stack]]:
+    with ControlPlane() as cluster:
+        running = operator_stack.start(cluster)
+        rights = ["--verb=*", "--resource=configmaps,deployments.apps,leases.coordination.k8s.io"]
+        cluster.kubectl("create", "clusterrole", "t-user", *rights)
+        locks = ["--verb=get,list,watch,create,update,patch,delete", "--resource=assetlocks.assetlock.dev"]
+        cluster.kubectl("create", "clusterrole", "t-locks", *locks)
+        cluster.kubectl(
+            "create", "clusterrole", "t-lock", "--verb=lock,get,list", "--resource=assets.assetlock.dev"
+        )
+        for role in ("t-user", "t-locks", "t-lock"):
+            users = [f"--user={user}" for user in USERS]
+            cluster.kubectl("create", "clusterrolebinding", role, f"--clusterrole={role}", *users)
+        yield cluster, running
+
+
+@pytest.fixture
+def operated(operator_cluster: tuple[ControlPlane, operator_stack.Stack]) -> Iterator[Operated]:
+    cluster, running = operator_cluster
+    namespace = f"t-{uuid.uuid4().hex[:10]}"
+    cluster.kubectl("create", "namespace", namespace)
+    yield Operated(cluster, running, namespace)
+    cluster.kubectl("delete", "namespace", namespace, "--wait=false")

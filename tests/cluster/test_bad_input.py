@@ -1,0 +1,205 @@
+"""Nonsense, lies and bad luck: each gets a clear refusal, or a condition that says what to do."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.cluster.conftest import Operated, document, lease
+
+
+def test_an_unknown_asset(operated: Operated) -> None:
+    operated.lock("first", asset="nowhere")
+    settled = operated.settled("first")
+    assert settled["reason"] == "AssetNotFound"
+    assert "'nowhere'" in settled["message"]
+
+
+def test_a_lock_that_waits_for_its_asset_to_be_made(operated: Operated) -> None:
+    operated.lock("first", wait="1m")
+    operated.kubectl("wait", "alk/first", "--for=jsonpath={.status.state}=Pending", "--timeout=10s")
+    assert operated.condition("first", "Acquired")["reason"] == "AssetNotFound"
+    operated.asset("vm-1")
+    operated.wait("alk/first", "condition=Acquired")
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"mode": "Sideways"}, 'supported values: "Exclusive"'),
+        ({"ttl": "0s"}, "zero"),
+        ({"ttl": "PT0S"}, "zero"),
+        ({"ttl": "-5m"}, "write a duration"),
+        ({"ttl": "banana"}, "write a duration"),
+        ({"ttl": "P1Y"}, "write a duration"),
+        ({"ttl": "P400D"}, "24h"),
+        ({"wait": "soon"}, "write a duration"),
+        ({"assetName": "a" * 253}, "DNS label"),
+        ({"assetName": "vm.1"}, "DNS label"),
+        ({"priority": 100000}, "1000"),
+    ],
+)
+def test_locks_that_make_no_sense_are_refused_with_what_would(
+    operated: Operated, spec: dict[str, object], said: str
+) -> None:
+    refused = operated.create(
+        document("AssetLock", "first", {"assetName": "vm-1", **spec}), user="alice", check=False
+    )
+    assert refused.returncode == 1
+    assert said in refused.stderr
+
+
+@pytest.mark.parametrize("name", ["a" * 253, "vm.1"])
+def test_an_asset_name_must_be_a_dns_label(operated: Operated, name: str) -> None:
+    refused = operated.create(document("Asset", name, {"type": "VM"}), check=False)
+    assert "DNS label" in refused.stderr
+
+
+def test_a_ttl_above_the_assets_longest_is_clipped_and_says_so(operated: Operated) -> None:
+    operated.asset("vm-1", maxTTL="10m")
+    operated.held("first", ttl="23h")
+    assert "23h clipped to 600s" in operated.condition("first", "Acquired")["message"]
+
+
+def test_a_target_that_does_not_exist_yet_is_fenced_as_soon_as_it_does(operated: Operated) -> None:
+    operated.create(
+        document("Asset", "vm-1", {"targets": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "later"}]})
+    )
+    operated.held("first")
+    fenced = [c for c in operated.get("ast", "vm-1")["status"]["conditions"] if c["type"] == "Fenced"]
+    assert fenced[0]["reason"] == "TargetNotFound"
+    operated.kubectl("create", "configmap", "later", "--from-literal=value=0")
+    operated.kubectl(
+        "wait", "configmap/later", r"--for=jsonpath={.metadata.labels.assetlock\.dev/fenced}=true"
+    )
+    assert operated.write("later", "bob").returncode == 1
+
+
+def test_a_target_deleted_and_made_again_while_locked_is_fenced_again(operated: Operated) -> None:
+    operated.asset("vm-1", "app")
+    operated.held("first")
+    operated.kubectl("delete", "configmap", "app", user="alice")
+    operated.kubectl("create", "configmap", "app", "--from-literal=value=0", user="alice")
+    operated.kubectl("wait", "configmap/app", r"--for=jsonpath={.metadata.labels.assetlock\.dev/fenced}=true")
+    assert operated.write("app", "bob").returncode == 1
+    assert operated.write("app", "alice").returncode == 0
+
+
+def test_a_target_of_a_kind_that_does_not_exist_can_not_be_locked(operated: Operated) -> None:
+    target = {"apiVersion": "example.com/v1", "kind": "Nonsense", "name": "x"}
+    operated.create(document("Asset", "vm-1", {"targets": [target]}))
+    operated.lock("first")
+    settled = operated.settled("first")
+    assert settled["reason"] == "NotFenceable"
+    assert "example.com/v1" in settled["message"]
+    assert operated.kubectl("get", "lease", "asset.vm-1", check=False).returncode == 1
+
+
+def test_a_target_without_room_for_the_stamp_is_not_announced_as_locked(operated: Operated) -> None:
+    operated.asset("vm-1", "app")
+    for number in range(2):
+        full = json.dumps({"metadata": {"annotations": {f"filler-{number}": "x" * 131_000}}})
+        operated.kubectl("patch", "configmap", "app", "--type=merge", "--patch-file=/dev/stdin", stdin=full)
+    operated.lock("first")
+    settled = operated.settled("first")
+    assert settled["reason"] == "NotFenceable"
+    assert "can't be stamped" in settled["message"]
+    operated.kubectl("wait", "lease/asset.vm-1", "--for=delete", "--timeout=10s")
+
+
+@pytest.mark.parametrize("patch", [{"status": {"state": "Held"}}, {"spec": {"holder": {"username": "bob"}}}])
+def test_an_ordinary_user_changes_neither_status_nor_holder(
+    operated: Operated, patch: dict[str, object]
+) -> None:
+    operated.asset("vm-1")
+    operated.held("first")
+    operated.lock("second", "bob", wait="5m")
+    operated.kubectl("wait", "alk/second", "--for=jsonpath={.status.state}=Pending", "--timeout=10s")
+    status = ["--subresource=status"] if "status" in patch else []
+    operated.cluster.kubectl(
+        "create", "clusterrolebinding", operated.namespace, "--clusterrole=cluster-admin", "--user=bob"
+    )
+    try:
+        refused = operated.kubectl(
+            "patch",
+            "alk",
+            "second",
+            "--type=merge",
+            f"-p={json.dumps(patch)}",
+            *status,
+            user="bob",
+            check=False,
+        )
+    finally:
+        operated.cluster.kubectl("delete", "clusterrolebinding", operated.namespace)
+    holder = operated.get("alk", "second")
+    assert refused.returncode == 1 or holder["spec"]["holder"]["username"] == "bob"
+    assert holder["status"]["state"] == "Pending"
+    if "spec" in patch:
+        assert holder["spec"]["holder"] == {"username": "bob"}
+
+
+def test_nobody_names_another_holder_without_the_verb_delegate(operated: Operated) -> None:
+    operated.asset("vm-1")
+    refused = operated.lock("first", "bob", holder={"username": "alice"}, check=False)
+    assert refused.returncode == 1
+    assert "delegate" in refused.stderr
+
+
+@pytest.mark.parametrize("seconds", [2147483647, 0, -1])
+def test_leases_of_absurd_durations_are_refused(operated: Operated, seconds: int) -> None:
+    operated.asset("vm-1")
+    refused = operated.create(lease("vm-1", leaseDurationSeconds=seconds), user="alice", check=False)
+    assert refused.returncode == 1
+    assert "leaseDurationSeconds" in refused.stderr
+
+
+def test_a_lease_that_claims_to_be_renewed_in_2099_gets_the_servers_time(operated: Operated) -> None:
+    operated.asset("vm-1")
+    future = "2099-01-01T00:00:00.000000Z"
+    operated.create(lease("vm-1", renewTime=future, acquireTime=future, leaseTransitions=99), user="alice")
+    spec = operated.get("lease", "asset.vm-1")["spec"]
+    assert not spec["renewTime"].startswith("2099")
+    assert not spec["acquireTime"].startswith("2099")
+    assert spec["leaseTransitions"] != 99
+
+
+def test_a_lease_without_a_duration_gets_the_assets_default(operated: Operated) -> None:
+    operated.asset("vm-1", defaultTTL="7m")
+    operated.create(lease("vm-1", leaseDurationSeconds=None), user="alice")
+    assert operated.get("lease", "asset.vm-1")["spec"]["leaseDurationSeconds"] == 420
+
+
+def test_an_asset_deleted_while_locked_and_waited_for_frees_its_targets_and_keeps_the_waiters(
+    operated: Operated,
+) -> None:
+    operated.asset("vm-1", "app")
+    operated.held("first")
+    operated.lock("second", "bob", wait="5m")
+    operated.kubectl("delete", "ast", "vm-1", user=None)
+    operated.wait("alk/first", "jsonpath={.status.state}=Revoked")
+    assert operated.condition("first")["reason"] == "AssetDeleted"
+    operated.kubectl("wait", "lease/asset.vm-1", "--for=delete", "--timeout=10s")
+    assert operated.get("alk", "second")["status"]["state"] == "Pending"
+    operated.create(document("Asset", "vm-1", {"type": "VM"}))
+    operated.wait("alk/second", "condition=Acquired")
+    assert operated.write("app", "bob").returncode == 0
+
+
+def test_a_terminating_lease_is_not_granted_into(operated: Operated) -> None:
+    operated.asset("vm-1")
+    body = lease("vm-1")
+    body["metadata"]["finalizers"] = ["example.com/hold"]
+    operated.create(body, user="alice")
+    operated.kubectl("delete", "lease", "asset.vm-1", "--wait=false", user="alice")
+    operated.lock("second", "bob", wait="5m")
+    operated.kubectl(
+        "wait",
+        "alk/second",
+        "--for=jsonpath={.status.conditions[0].reason}=LeaseTerminating",
+        "--timeout=10s",
+    )
+    operated.kubectl(
+        "patch", "lease", "asset.vm-1", "--type=merge", '-p={"metadata":{"finalizers":null}}', user="alice"
+    )
+    operated.wait("alk/second", "condition=Acquired")
