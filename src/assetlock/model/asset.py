@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from assetlock.model.base import Duration, Model, Time, Username, rules
+from assetlock.model import cel
+from assetlock.model.base import Model, ObjectName, PositiveDuration, Time, Username
 from assetlock.model.conditions import Conditions
 from assetlock.model.meta import ObjectMeta
 
@@ -15,137 +16,139 @@ class Target(Model):
     """A real object that is fenced while the asset is locked."""
 
     api_version: str = Field(
-        min_length=1, max_length=317, description="Group and version, such as `apps/v1`; `v1` for the core."
+        min_length=1,
+        max_length=317,
+        description="Its API's group and version, such as apps/v1; v1 for the core.",
+        json_schema_extra=cel.matches(
+            "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[0-9][a-z0-9]*$",
+            "an apiVersion is a group and a version, such as apps/v1, or v1 for the core",
+        ),
     )
-    kind: str = Field(min_length=1, max_length=63, description="Such as `Deployment`.")
-    name: str = Field(min_length=1, max_length=253, description="The object's name.")
-    namespace: str | None = Field(
-        None,
+    kind: str = Field(
         min_length=1,
         max_length=63,
-        description="Default: the asset's own. Left out for cluster-scoped kinds.",
+        description="Its kind, such as Deployment.",
+        json_schema_extra=cel.matches(
+            "^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$", "a kind is one word, such as Deployment"
+        ),
+    )
+    name: ObjectName = Field(
+        description="Its name.",
+        json_schema_extra=cel.rules(
+            cel.rule(
+                "!self.contains('/') && !self.contains('%') && self != '.' && self != '..'",
+                "a name has no / and no %, and is not . or ..",
+            )
+        ),
+    )
+    namespace: str | None = Field(
+        None,
+        max_length=63,
+        description="Its namespace, if it is not the Asset's own. Cluster-wide kinds have none.",
+        json_schema_extra=cel.matches(cel.DNS_LABEL, "a namespace is a DNS label: a-z, 0-9 and -"),
     )
 
 
 class AssetSpec(Model):
     """What is to be locked, and for how long at most."""
 
-    type: str = Field("", max_length=63, description="What sort of thing it is, such as `VM`; for filters.")
-    display_name: str | None = Field(None, max_length=253, description="A name for people.")
+    type: str = Field("", max_length=63, description="What kind of thing it is, such as VM or Database.")
+    display_name: str | None = Field(None, max_length=253, description="Its name for people.")
     description: str | None = Field(None, max_length=4096, description="What people should know about it.")
     metadata: dict[str, Any] = Field(
-        default_factory=dict,
-        description="Anything to keep with the asset; never read by the operator.",
-        json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
+        default_factory=dict, max_length=64, description="Anything you want to keep with it, as free JSON."
     )
     targets: list[Target] = Field(
         default_factory=list,
         max_length=64,
-        description="The objects that nobody but the holder may change while the asset is locked.",
-        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+        description="The objects that only the lock's holder may write. They need not exist yet.",
+        json_schema_extra=cel.rules(
+            cel.rule("self.all(one, self.exists_one(other, other == one))", "each object is named only once")
+        ),
     )
-    default_ttl: Duration | None = Field(
+    default_ttl: PositiveDuration | None = Field(
         None,
         alias="defaultTTL",
         description="How long a lock lasts that does not say. Default: the operator's.",
     )
-    max_ttl: Duration | None = Field(
+    max_ttl: PositiveDuration | None = Field(
         None,
         alias="maxTTL",
-        description="The longest that a lock may last without being renewed; longer ones are clipped.",
+        description="The longest that a lock may last at a time. Default: the operator's.",
     )
     exempt: list[Username] = Field(
         default_factory=list,
         max_length=32,
-        description="Usernames of controllers that own the targets and may go on updating, but not deleting, them.",
+        description="Users that may update the targets while others hold the lock, such as a controller that "
+        "has to finish what a holder began. They may not delete.",
         json_schema_extra={"x-kubernetes-list-type": "set"},
     )
 
 
 class Holder(Model):
-    """Who holds the lock. Policies inside the API server read this: it is the Asset's own stamp."""
+    """Who holds the lock. Policies inside the API server read this."""
 
-    lock: str | None = Field(None, max_length=253, description="The AssetLock; none for a hand-made Lease.")
-    mode: str = Field("Exclusive", max_length=32, description="How it is held.")
-    identity: Username = Field(description="The authenticated username.")
-    pod_name: str | None = Field(None, max_length=253, description="The pod that asked, if one did.")
+    lock: str | None = Field(
+        None, max_length=253, description="The AssetLock; none for a Lease made by hand."
+    )
+    mode: str = Field("Exclusive", max_length=63, description="The lock's mode.")
+    identity: str = Field(max_length=1024, description="Who may write, as authenticated.")
+    pod_name: str | None = Field(None, max_length=253, description="The holder's pod.")
     pod_uid: str | None = Field(
-        None, alias="podUID", max_length=64, description="Only this very pod may write, where it is set."
+        None, alias="podUID", max_length=64, description="The only pod that may write, if it is bound to one."
     )
-    fencing_token: int = Field(
-        ge=0, description="Grows with every acquisition of the asset.", json_schema_extra={"format": "int64"}
-    )
+    fencing_token: int = Field(ge=0, description="The number of this acquisition; later ones are higher.")
     acquisition: str = Field(max_length=512, description="The id of this acquisition.")
     acquire_time: Time | None = Field(None, description="Since when.")
-    expire_time: Time | None = Field(None, description="Until when, unless renewed.")
-    reason: str | None = Field(None, max_length=1024, description="What the holder said it is for.")
-    holder_id: str | None = Field(
-        None, max_length=253, description="The caller's own id: a build, an execution."
-    )
+    expire_time: Time | None = Field(None, description="Until when, if it is not extended.")
+    reason: str | None = Field(None, max_length=1024, description="What for.")
+    holder_id: str | None = Field(None, max_length=253, description="What the holder calls itself.")
 
 
 class QueueEntry(Model):
     """One who waits."""
 
     lock: str = Field(max_length=253, description="The AssetLock.")
-    identity: Username = Field(description="Who asked.")
-    priority: int = Field(0, description="Higher goes first.", json_schema_extra={"format": "int32"})
-    since: Time | None = Field(None, description="When it was created.")
+    identity: str = Field(max_length=1024, description="Who it is for.")
+    priority: int = Field(0, ge=-1000, le=1000, description="Its priority.")
+    since: Time | None = Field(None, description="Since when it waits.")
 
 
 class AssetStatus(Model):
-    """Derived from Leases and AssetLocks, but for the token's high-water mark."""
+    """What is seen of it. Derived from Leases and AssetLocks, but for the token's high-water mark."""
 
-    lock_state: Literal["Unlocked", "Locked", "Maintenance"] = Field(
-        "Unlocked", description="A summary, for columns and selectors."
-    )
-    holders: list[Holder] = Field(
-        default_factory=list,
-        max_length=1024,
-        description="Who holds the asset.",
-        json_schema_extra={"x-kubernetes-list-type": "atomic"},
-    )
-    queue: list[QueueEntry] = Field(
-        default_factory=list,
-        max_length=10,
-        description="The first ten who wait, the next one first.",
-        json_schema_extra={"x-kubernetes-list-type": "atomic"},
-    )
-    queue_length: int = Field(
-        0, ge=0, description="How many wait in all.", json_schema_extra={"format": "int32"}
-    )
-    fencing_token: int = Field(
-        0,
-        ge=0,
-        description="The highest token ever given out for this asset.",
-        json_schema_extra={"format": "int64"},
-    )
-    last_patched_by: str | None = Field(
-        None, max_length=1024, description="The holder who last wrote to a target."
-    )
+    lock_state: Literal["Unlocked", "Locked", "Maintenance"] = Field("Unlocked", description="In a word.")
+    holders: list[Holder] = Field(default_factory=list, max_length=64, description="Who holds it.")
+    queue: list[QueueEntry] = Field(default_factory=list, max_length=64, description="Who is next, in order.")
+    queue_length: int = Field(0, ge=0, description="How many wait, also those that the queue does not show.")
+    fencing_token: int = Field(0, ge=0, description="The highest token given so far. It never goes down.")
+    last_patched_by: str | None = Field(None, max_length=1024, description="The last holder that wrote.")
     last_patch_time: Time | None = Field(None, description="When that was.")
-    conditions: Conditions = Field(default_factory=list, description="`Ready` and `Fenced`.")
-    observed_generation: int | None = Field(
-        None,
-        ge=0,
-        description="The generation that the status was made from.",
-        json_schema_extra={"format": "int64"},
+    conditions: Conditions = Field(
+        default_factory=list, description="Ready: locks are granted. Fenced: targets can be."
     )
-
-
-_STATUS_RULES = rules(
-    (
-        "!has(oldSelf.fencingToken) || (has(self.fencingToken) && self.fencingToken >= oldSelf.fencingToken)",
-        "fencingToken never falls: a lower one would let a former holder write again",
-    ),
-)
+    observed_generation: int | None = Field(None, ge=0, description="The generation that this was made from.")
 
 
 class Asset(Model):
-    """A thing that people share: a VM, a database, a Deployment, or several objects that go together."""
+    """A thing that people share: whoever holds its lock is the only one who may write its targets."""
+
+    model_config = ConfigDict(
+        json_schema_extra=cel.rules(
+            cel.rule(
+                f"self.metadata.name.size() <= 63 && self.metadata.name.matches('{cel.DNS_LABEL}')",
+                "an asset's name is a DNS label: at most 63 of a-z, 0-9 and -, without dots",
+                field="metadata.name",
+            ),
+            cel.rule(
+                "!has(oldSelf.status) || !has(oldSelf.status.fencingToken) || (has(self.status) && "
+                "has(self.status.fencingToken) && self.status.fencingToken >= oldSelf.status.fencingToken)",
+                "a fencing token never goes down",
+                field="status.fencingToken",
+            ),
+        )
+    )
 
     metadata: ObjectMeta
-    spec: AssetSpec = Field(default_factory=AssetSpec, description="What is to be locked.")
-    status: Annotated[AssetStatus, _STATUS_RULES] = Field(
-        default_factory=AssetStatus, description="Who holds it and who waits."
-    )
+    spec: AssetSpec = Field(default_factory=AssetSpec)
+    status: AssetStatus = Field(default_factory=AssetStatus)

@@ -3,75 +3,18 @@
 from __future__ import annotations
 
 import enum
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from assetlock.model.base import Duration, Model, Time, Username, WaitDuration, rules
+from assetlock.model import cel
+from assetlock.model.base import AssetName, Duration, Model, PodUID, PositiveDuration, Time, Username
 from assetlock.model.conditions import Conditions
 from assetlock.model.meta import ObjectMeta
 
 
-class LockHolder(Model):
-    """Who a lock is for. Stamped from the authenticated requester; naming somebody else needs `delegate`."""
-
-    username: Username = Field(description="The authenticated username.")
-    pod_name: str | None = Field(None, max_length=253, description="The pod that the token was bound to.")
-    pod_uid: str | None = Field(None, alias="podUID", max_length=64, description="That pod's UID.")
-
-
-class AssetLockSpec(Model):
-    """What is asked for. Immutable but for `ttl`, `reason` and `priority`."""
-
-    asset_name: Annotated[
-        str,
-        Field(max_length=253),
-        rules(
-            (
-                "size(self) <= 63 && self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
-                "an asset's name is a DNS label: lower case letters, digits and '-', at most 63 characters",
-            )
-        ),
-    ] = Field(description="The asset, in the same namespace.")
-    mode: Literal["Exclusive"] = Field("Exclusive", description="`Exclusive`: the whole asset.")
-    ttl: Duration | None = Field(
-        None,
-        description="How long the lock lasts without being renewed. Default: the asset's, else the operator's.",
-    )
-    wait: WaitDuration = Field(
-        "0s", description="How long to queue; zero fails at once when the asset is held."
-    )
-    priority: int = Field(
-        0,
-        ge=-1000,
-        le=1000,
-        description="Higher goes first; among equals the older.",
-        json_schema_extra={"format": "int32"},
-    )
-    holder: LockHolder | None = Field(None, description="Whom the lock is for.")
-    holder_id: str | None = Field(
-        None, max_length=253, description="An id of the caller's own, shown everywhere; never an identity."
-    )
-    bind_to: Literal["User", "Pod"] = Field(
-        "User",
-        description="`User`: whoever is authenticated as that user may write. `Pod`: only that very pod.",
-    )
-    extend_on_write: bool = Field(
-        True, description="Whether each admitted write by the holder renews the lock."
-    )
-    reason: str | None = Field(
-        None, max_length=1024, description="What for; shown to everybody who is turned away."
-    )
-    ttl_seconds_after_finished: int | None = Field(
-        None,
-        ge=0,
-        description="Delete this object so many seconds after its end.",
-        json_schema_extra={"format": "int32"},
-    )
-
-
 class LockState(enum.StrEnum):
-    """Where a lock is in its life. All but the first two are final."""
+    """Where a lock is in its life."""
 
     PENDING = "Pending"
     HELD = "Held"
@@ -87,58 +30,98 @@ class LockState(enum.StrEnum):
         return self not in (LockState.PENDING, LockState.HELD)
 
 
+class LockHolder(Model):
+    """Who a lock is for, as authenticated."""
+
+    username: Username = Field(description="The user.")
+    pod_name: str | None = Field(
+        None, max_length=253, description="The pod that the user's token is bound to."
+    )
+    pod_uid: PodUID | None = Field(None, alias="podUID", description="That pod's UID.")
+
+
+class AssetLockSpec(Model):
+    """What is asked for. Only ttl, reason and priority may be changed afterwards."""
+
+    model_config = ConfigDict(
+        json_schema_extra=cel.immutable_but_for(
+            "ttl",
+            "reason",
+            "priority",
+            message="cannot be changed: only ttl, reason and priority can; make a new AssetLock instead",
+            also=(
+                cel.rule(
+                    "self.bindTo != 'Pod' || (has(self.holder) && has(self.holder.podUID))",
+                    "Pod needs a holder with a podUID, which is known when its token is bound to a pod",
+                    field="bindTo",
+                ),
+            ),
+        )
+    )
+
+    asset_name: AssetName = Field(description="The Asset to lock, in the same namespace.")
+    mode: Literal["Exclusive"] = Field("Exclusive", description="Exclusive: one holder, the whole asset.")
+    ttl: PositiveDuration | None = Field(
+        None, description="How long it lasts unless it is extended. Default: the Asset's defaultTTL."
+    )
+    wait: Duration = Field("0s", description="How long to queue for it. Zero: now or not at all.")
+    priority: int = Field(
+        0, ge=-1000, le=1000, description="Higher ones are served first; equal ones in the order they came."
+    )
+    holder: LockHolder | None = Field(
+        None, description="Who it is for. Filled in from whoever creates it; for others one needs `delegate`."
+    )
+    holder_id: str | None = Field(
+        None,
+        max_length=253,
+        description="Your own name for the holder, such as a build. Shown, never believed.",
+    )
+    bind_to: Literal["User", "Pod"] = Field(
+        "User", description="User: whoever is authenticated as that user may write. Pod: only that very pod."
+    )
+    extend_on_write: bool = Field(True, description="Whether the holder's writes to targets extend it.")
+    reason: str | None = Field(None, max_length=1024, description="What it is for; others are told.")
+    ttl_seconds_after_finished: int | None = Field(
+        None,
+        ge=0,
+        le=31_536_000,
+        description="Delete this AssetLock so long after its end. Default: keep it.",
+    )
+
+
 class AssetLockStatus(Model):
     """What became of it."""
 
-    state: LockState | None = Field(None, description="A summary, for columns and selectors.")
-    queue_position: int | None = Field(
-        None,
-        ge=1,
-        description="The place in the queue: exact for the first ten.",
-        json_schema_extra={"format": "int32"},
-    )
-    acquire_time: Time | None = Field(None, description="Since when it is held.")
-    expire_time: Time | None = Field(None, description="Until when, unless renewed.")
+    state: LockState | None = Field(None, description="In a word. All but Pending and Held are final.")
+    queue_position: int | None = Field(None, ge=1, description="Its place in the queue; 1 is next.")
+    acquire_time: Time | None = Field(None, description="When it was granted.")
+    expire_time: Time | None = Field(None, description="When it ends, if it is not extended.")
     fencing_token: int | None = Field(
-        None,
-        ge=0,
-        description="Grows with every acquisition of the asset.",
-        json_schema_extra={"format": "int64"},
+        None, ge=0, description="The number of this acquisition; give it to whatever compares such numbers."
     )
     finish_time: Time | None = Field(None, description="When it ended.")
     conditions: Conditions = Field(
-        default_factory=list, description="`Acquired`, `Finished`, and `Settled` (held, or ended)."
+        default_factory=list,
+        description="Acquired, Finished, and Settled: true once the lock is held or has ended.",
     )
-    observed_generation: int | None = Field(
-        None,
-        ge=0,
-        description="The generation that the status was made from.",
-        json_schema_extra={"format": "int64"},
-    )
-
-
-_SPEC_RULES = rules(
-    *(
-        (
-            f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})",
-            f"{field} can't be changed; only ttl, reason and priority can: make a new AssetLock",
-        )
-        for field in ("assetName", "mode", "wait", "holder", "holderId", "bindTo", "extendOnWrite")
-    )
-)
-_STATUS_RULES = rules(
-    (
-        "!has(oldSelf.state) || oldSelf.state in ['Pending', 'Held'] || (has(self.state) && self.state == oldSelf.state)",
-        "a lock that has ended stays as it ended",
-    ),
-)
+    observed_generation: int | None = Field(None, ge=0, description="The generation that this was made from.")
 
 
 class AssetLock(Model):
-    """One acquisition of an asset: asks for it, waits, holds it, and shows how it ended. Deleting it releases."""
+    """One acquisition of an Asset's lock. Deleting it releases the lock."""
+
+    model_config = ConfigDict(
+        json_schema_extra=cel.rules(
+            cel.rule(
+                "!has(oldSelf.status) || !has(oldSelf.status.state) || "
+                "oldSelf.status.state in ['Pending', 'Held'] || "
+                "(has(self.status) && has(self.status.state) && self.status.state == oldSelf.status.state)",
+                "a lock that has ended stays so; make a new AssetLock instead",
+                field="status.state",
+            )
+        )
+    )
 
     metadata: ObjectMeta
-    spec: Annotated[AssetLockSpec, _SPEC_RULES] = Field(description="What is asked for.")
-    status: Annotated[AssetLockStatus, _STATUS_RULES] = Field(
-        default_factory=AssetLockStatus, description="What became of it."
-    )
+    spec: AssetLockSpec
+    status: AssetLockStatus = Field(default_factory=AssetLockStatus)

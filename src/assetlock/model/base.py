@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer
 from pydantic.alias_generators import to_camel
 
-from assetlock.model.durations import PATTERN
+from assetlock.model import cel, durations
 from assetlock.model.times import format_micro_time, format_time
 
 
@@ -18,40 +17,70 @@ class Model(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore", frozen=True)
 
 
-def rules(*pairs: tuple[str, str]) -> Any:
-    """CEL rules for the API server to check, each with the message that users read when it is broken."""
-    return Field(
-        json_schema_extra={
-            "x-kubernetes-validations": [{"rule": rule, "message": message} for rule, message in pairs]
-        }
-    )
-
-
-_TIME_SCHEMA = WithJsonSchema({"type": "string", "format": "date-time"})
-
-Time = Annotated[datetime.datetime, PlainSerializer(format_time, when_used="json"), _TIME_SCHEMA]
+Time = Annotated[AwareDatetime, PlainSerializer(format_time, when_used="json")]
 """Shown in whole seconds."""
 
-MicroTime = Annotated[datetime.datetime, PlainSerializer(format_micro_time, when_used="json"), _TIME_SCHEMA]
+MicroTime = Annotated[AwareDatetime, PlainSerializer(format_micro_time, when_used="json")]
 """Shown with six digits of a second."""
 
-Username = Annotated[str, Field(min_length=1, max_length=1024)]
-"""As the API server authenticated it."""
 
-_IS_DURATION = (
-    f"self.matches(r'{PATTERN}') && self.matches('[0-9]') && !self.endsWith('T')",
-    "write a duration as ISO 8601 (PT30M, P1DT12H) or like 30m, 1h30m, 90s; no years, months, weeks or signs",
+def _duration(text: str) -> str:
+    durations.parse_duration(text)
+    return text
+
+
+def _positive_duration(text: str) -> str:
+    if not durations.parse_duration(text):
+        raise ValueError(f"{text!r} is no time at all; it must be longer than zero")
+    return text
+
+
+_IS_DURATION = cel.rule(
+    f"self.matches('{durations.PATTERN}') && self.matches('{durations.ENDING}')", durations.ACCEPTED
 )
-
-WaitDuration = Annotated[str, Field(max_length=64), rules(_IS_DURATION)]
-"""A duration, kept as it was written; zero is fine."""
+_IS_POSITIVE = cel.rule("self.matches('[1-9]')", "must be longer than zero")
 
 Duration = Annotated[
     str,
-    Field(max_length=64),
-    rules(
-        _IS_DURATION,
-        ("!self.matches('[0-9]') || self.matches('[1-9]')", "a duration of zero would end at once"),
+    AfterValidator(_duration),
+    Field(max_length=durations.MAX_LENGTH, json_schema_extra=cel.rules(_IS_DURATION)),
+]
+"""A duration as it was written; zero is one."""
+
+PositiveDuration = Annotated[
+    str,
+    AfterValidator(_positive_duration),
+    Field(max_length=durations.MAX_LENGTH, json_schema_extra=cel.rules(_IS_DURATION, _IS_POSITIVE)),
+]
+"""A duration as it was written, longer than zero."""
+
+ObjectName = Annotated[str, Field(min_length=1, max_length=253)]
+
+Username = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=1024,
+        json_schema_extra=cel.rules(cel.rule(r"!self.contains('\n')", "a username has no line breaks")),
     ),
 ]
-"""A duration above zero, kept as it was written."""
+"""Stands on a line of its own in stamps, hence without line breaks."""
+
+PodUID = Annotated[
+    str,
+    Field(max_length=64, json_schema_extra=cel.matches("^[-0-9A-Za-z]+$", "a UID has letters, digits and -")),
+]
+
+AssetName = Annotated[
+    str,
+    Field(
+        max_length=253,
+        json_schema_extra=cel.rules(
+            cel.rule(
+                f"self.size() <= 63 && self.matches('{cel.DNS_LABEL}')",
+                "an asset's name is a DNS label: at most 63 of a-z, 0-9 and -, without dots",
+            )
+        ),
+    ),
+]
+"""Longer ones reach the rule, which says it better than a length does."""

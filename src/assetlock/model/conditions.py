@@ -1,4 +1,7 @@
-"""Conditions, by the Kubernetes API conventions: ``lastTransitionTime`` moves only with the status."""
+"""Conditions, by the Kubernetes API conventions: ``lastTransitionTime`` moves only with the status.
+
+A message that is too long for the API server is cut short rather than lost.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from pydantic import Field
 
 from assetlock.model.base import Model, Time
 
+MESSAGE_LIMIT = 32768
+
 
 class Condition(Model):
     """One aspect of an object's state."""
@@ -17,7 +22,7 @@ class Condition(Model):
     type: str = Field(max_length=316, description="What it is about, in CamelCase.")
     status: Literal["True", "False", "Unknown"] = Field(description="Whether it is so.")
     reason: str = Field("", max_length=1024, description="Why, in CamelCase, for programs.")
-    message: str = Field("", max_length=32768, description="Why, for people.")
+    message: str = Field("", max_length=MESSAGE_LIMIT, description="Why, for people.")
     last_transition_time: Time = Field(description="When the status last changed.")
     observed_generation: int | None = Field(None, ge=0, description="The generation that it was made from.")
 
@@ -29,7 +34,7 @@ Conditions = Annotated[
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
     ),
 ]
-"""A resource's conditions, one of each type."""
+"""At most one of each type."""
 
 
 def set_condition(
@@ -48,7 +53,7 @@ def set_condition(
         type=type,
         status=status,
         reason=reason,
-        message=message,
+        message=message[:MESSAGE_LIMIT],
         last_transition_time=old.last_transition_time if old and old.status == status else now,
         observed_generation=observed_generation,
     )

@@ -23,9 +23,9 @@ class Kind:
     short: str
     columns: tuple[tuple[str, str, str], ...]
     selectable: tuple[str, ...]
-    root_rules: tuple[tuple[str, str], ...] = ()
 
 
+# Times that lie ahead are shown as they are: a column of type "date" shows an age, "<invalid>" for the future.
 KINDS = (
     Kind(
         Asset,
@@ -34,19 +34,12 @@ KINDS = (
         columns=(
             ("Type", "string", ".spec.type"),
             ("Lock", "string", ".status.lockState"),
-            ("Holder", "string", ".status.holders[*].identity"),
-            ("Until", "string", ".status.holders[*].expireTime"),
+            ("Holder", "string", ".status.holders[0].identity"),
+            ("Until", "string", ".status.holders[0].expireTime"),
             ("Queue", "integer", ".status.queueLength"),
             ("Age", "date", ".metadata.creationTimestamp"),
         ),
         selectable=(".spec.type", ".status.lockState"),
-        root_rules=(
-            (
-                "size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
-                "an asset's name is a DNS label (lower case letters, digits and '-', at most 63 characters): "
-                "it stands in label values and in the names of Leases",
-            ),
-        ),
     ),
     Kind(
         AssetLock,
@@ -69,11 +62,6 @@ KINDS = (
 def definition(kind: Kind) -> dict[str, Any]:
     """The CustomResourceDefinition of a kind."""
     name = kind.model.__name__
-    schema = structural_schema(kind.model)
-    if kind.root_rules:
-        schema["x-kubernetes-validations"] = [
-            {"rule": rule, "message": message} for rule, message in kind.root_rules
-        ]
     version = {
         "name": VERSION,
         "served": True,
@@ -83,7 +71,7 @@ def definition(kind: Kind) -> dict[str, Any]:
             {"name": title, "type": type_, "jsonPath": path} for title, type_, path in kind.columns
         ],
         "selectableFields": [{"jsonPath": path} for path in kind.selectable],
-        "schema": {"openAPIV3Schema": schema},
+        "schema": {"openAPIV3Schema": structural_schema(kind.model)},
     }
     return {
         "apiVersion": "apiextensions.k8s.io/v1",

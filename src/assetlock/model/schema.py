@@ -1,4 +1,7 @@
-"""From a pydantic model to the structural schema that a CRD wants: no references, no nulls, no titles."""
+"""From a pydantic model to the structural schema that a CRD wants: no references, no nulls, no titles.
+
+Defaults of ``status`` are left out: what nobody has looked at yet has no state.
+"""
 
 from __future__ import annotations
 
@@ -8,40 +11,68 @@ from pydantic import BaseModel
 
 Schema: TypeAlias = dict[str, Any]
 
+_ORDER = ("description", "type", "format", "enum", "default", "properties", "required", "items")
 _DROPPED = ("title", "$defs", "const")
+_INT32 = 2**31
 
 
 def structural_schema(model: type[BaseModel]) -> Schema:
     """The schema of a whole resource; ``metadata`` is left to the API server."""
     schema = model.model_json_schema(by_alias=True, mode="validation")
-    resolved = _resolve(schema, schema.get("$defs", {}))
-    resolved["properties"]["metadata"] = {"type": "object"}
-    resolved["properties"] = {
-        "apiVersion": {"type": "string", "description": "Group and version of this object's schema."},
-        "kind": {"type": "string", "description": "The kind of this object."},
-        **resolved["properties"],
+    root = _resolve(schema, schema.get("$defs", {}))
+    parts = root["properties"]
+    root["properties"] = {
+        "apiVersion": {"description": "The group and version of this object's schema.", "type": "string"},
+        "kind": {"description": "The kind of this object.", "type": "string"},
+        "metadata": {"type": "object", "properties": {"name": {"type": "string"}}},
+        "spec": parts["spec"],
+        "status": _without_defaults(parts["status"]),
     }
-    return resolved
+    root["required"].remove("metadata")
+    return root
 
 
 def _resolve(schema: Schema, definitions: dict[str, Schema]) -> Schema:
-    schema = dict(schema)
-    if "$ref" in schema:
-        schema = {**definitions[schema.pop("$ref").rpartition("/")[2]], **schema}
-        return _resolve(schema, definitions)
-    if "anyOf" in schema:
-        [some] = [option for option in schema.pop("anyOf") if option != {"type": "null"}]
-        return _resolve({**some, **schema}, definitions)
+    schema = _flat(schema, definitions)
     if "const" in schema:
         schema["enum"] = [schema["const"]]
-    if schema.get("default", 0) is None or isinstance(schema.get("default"), dict):
-        del schema["default"]
+    if schema.get("default") in (None, "", [], {}):
+        schema.pop("default", None)
+    if "description" in schema:
+        schema["description"] = " ".join(schema["description"].split())
+    if schema.get("type") == "integer":
+        schema["format"] = _integer_format(schema)
+    if schema.pop("additionalProperties", None) is True:
+        schema["x-kubernetes-preserve-unknown-fields"] = True
     if "properties" in schema:
-        schema["properties"] = {
-            name: _resolve(value, definitions) for name, value in schema["properties"].items()
-        }
+        schema["properties"] = {n: _resolve(p, definitions) for n, p in schema["properties"].items()}
     if "items" in schema:
         schema["items"] = _resolve(schema["items"], definitions)
-    if schema.get("additionalProperties") is True or schema.get("x-kubernetes-preserve-unknown-fields"):
-        schema.pop("additionalProperties", None)
-    return {name: value for name, value in schema.items() if name not in _DROPPED}
+        schema.setdefault("x-kubernetes-list-type", "atomic")
+    ordered = [*(key for key in _ORDER if key in schema), *(key for key in schema if key not in _ORDER)]
+    return {key: schema[key] for key in ordered if key not in _DROPPED}
+
+
+def _flat(schema: Schema, definitions: dict[str, Schema]) -> Schema:
+    """References followed, and what may be missing written as what it is; the field's own words come first."""
+    schema = dict(schema)
+    if "$ref" in schema:
+        return _flat({**definitions[schema.pop("$ref").rpartition("/")[2]], **schema}, definitions)
+    if "anyOf" in schema:
+        [some] = [option for option in schema.pop("anyOf") if option != {"type": "null"}]
+        return _flat({**some, **schema}, definitions)
+    return schema
+
+
+def _integer_format(schema: Schema) -> str:
+    within = schema.get("minimum", -_INT32 - 1) >= -_INT32 and schema.get("maximum", _INT32) < _INT32
+    return "int32" if within else "int64"
+
+
+def _without_defaults(schema: Schema) -> Schema:
+    bare = {key: value for key, value in schema.items() if key != "default"}
+    if "properties" in bare:
+        bare["properties"] = {name: _without_defaults(part) for name, part in bare["properties"].items()}
+    if "items" in bare:
+        bare["items"] = _without_defaults(bare["items"])
+    return bare

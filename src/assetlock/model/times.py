@@ -1,4 +1,7 @@
-"""Times as Kubernetes writes them: RFC 3339 in UTC, whole seconds or exactly six digits of a second."""
+"""Times as Kubernetes writes them: RFC 3339 in UTC, whole seconds or exactly six digits of a second.
+
+What is finer is cut off, never rounded, so that no time is shown before it has come.
+"""
 
 from __future__ import annotations
 
