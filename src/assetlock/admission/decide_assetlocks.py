@@ -5,8 +5,6 @@ Naming somebody else is left to the policy, which asks for the verb ``delegate``
 
 from __future__ import annotations
 
-import datetime
-
 from assetlock.admission import facts, verdict
 from assetlock.admission.review import Review, mapping, text
 from assetlock.admission.verdict import Admitted, PatchOperation, Verdict
@@ -18,7 +16,7 @@ def asset_name(review: Review) -> str:
     return text(mapping(review.new.get("spec")).get("assetName"))
 
 
-def decide(review: Review, asset: facts.AssetFacts | None, longest: datetime.timedelta) -> Verdict:
+def decide(review: Review, asset: facts.AssetFacts | None, longest: str) -> Verdict:
     """Stamp the holder of a new lock; refuse a TTL that neither operator nor asset would allow."""
     ttl = text(mapping(review.new.get("spec")).get("ttl"))
     before = text(mapping(review.old.get("spec")).get("ttl"))
@@ -31,12 +29,12 @@ def decide(review: Review, asset: facts.AssetFacts | None, longest: datetime.tim
     return Admitted(_stamped(review))
 
 
-def _excess(ttl: str, asset: facts.AssetFacts | None, longest: datetime.timedelta) -> str | None:
+def _excess(ttl: str, asset: facts.AssetFacts | None, longest: str) -> str | None:
     try:
         asked = parse_duration(ttl)
     except ValueError as error:
         return f"spec.ttl: {error}"
-    if asked > longest:
+    if asked > parse_duration(longest):
         return f"spec.ttl: {ttl} is longer than the operator allows ({longest}); renew the lock instead"
     if asset is not None and asset.max_ttl:
         try:

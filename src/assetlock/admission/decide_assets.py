@@ -37,7 +37,7 @@ def locked(review: Review, now: datetime.datetime) -> Refused | None:
         return None
     told = [holder.told for holder in holders]
     return verdict.locked(
-        messages.locked(f"Asset {review.name}", review.name, review.namespace, told),
+        messages.asset_locked(review.name, review.namespace, told),
         causes=tuple(str(holder) for holder in told[: messages.MOST_HOLDERS]),
         retry_after=facts.seconds_until(told, now, longest=60),
     )

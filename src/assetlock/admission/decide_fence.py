@@ -92,7 +92,7 @@ def refused(
     """Say who holds the object, through the first asset whose holder the requester is not."""
     claim = next(claim for claim in claims if not holds(review, [claim]))
     asset = assets.get((claim.namespace, claim.asset))
-    what = f"{review.kind} {review.name}"
+    what = messages.named(review.kind, review.name, review.namespace)
     if asset is not None and not asset.holders and claim.stamp is not None and claim.stamp.holders:
         message = messages.ending(what, claim.asset, claim.namespace)
         return verdict.locked(message, retry_after=RETRY_WHILE_FREEING)

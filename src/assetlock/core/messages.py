@@ -37,18 +37,25 @@ class HeldBy:
 
 
 def locked(what: str, asset: str, namespace: str, holders: Sequence[HeldBy]) -> str:
-    """Why a write to ``what`` (the asset itself, or one of its targets) was refused."""
-    held = f"held by {listed(holders)}" if holders else "closed to everybody for maintenance"
-    through = "" if what == f"Asset {asset}" else f" through asset {asset}"
+    """Why a write to ``what``, a target of the asset, was refused."""
     return (
-        f"{what} in namespace {namespace} is locked{through}: {held}. "
-        f"Wait until then, or get in line: assetlock acquire {asset} -n {namespace} --wait 30m"
+        f"{what} is locked through asset {asset} in namespace {namespace}: {_held(asset, namespace, holders)}"
     )
+
+
+def asset_locked(asset: str, namespace: str, holders: Sequence[HeldBy]) -> str:
+    """Why a write to the asset itself was refused."""
+    return f"asset {asset} in namespace {namespace} is locked: {_held(asset, namespace, holders)}"
 
 
 def ending(what: str, asset: str, namespace: str) -> str:
     """Why a write was refused although the lock has just ended."""
     return f"{what} was locked through asset {asset} in namespace {namespace} and is being freed: try again"
+
+
+def named(kind: str, name: str, namespace: str) -> str:
+    """An object, as people speak of it."""
+    return f"{kind} {name} in namespace {namespace}" if namespace else f"{kind} {name}"
 
 
 def lease_held(name: str, holder: str, held: HeldBy, *, asset: str) -> str:
@@ -88,3 +95,8 @@ def shortened(text: str) -> str:
     """At most a hundred characters, on one line."""
     line = " ".join(text.split())
     return line if len(line) <= LONGEST_NAME else line[:LONGEST_NAME] + "…"
+
+
+def _held(asset: str, namespace: str, holders: Sequence[HeldBy]) -> str:
+    held = f"held by {listed(holders)}" if holders else "closed to everybody for maintenance"
+    return f"{held}. Wait until then, or get in line: assetlock acquire {asset} -n {namespace} --wait 30m"
