@@ -99,4 +99,7 @@ def shortened(text: str) -> str:
 
 def _held(asset: str, namespace: str, holders: Sequence[HeldBy]) -> str:
     held = f"held by {listed(holders)}" if holders else "closed to everybody for maintenance"
-    return f"{held}. Wait until then, or get in line: assetlock acquire {asset} -n {namespace} --wait 30m"
+    return (
+        f"{held}. Wait until then, or get in line: create an AssetLock in namespace {namespace} "
+        f"with assetName: {asset} and wait: 30m"
+    )
