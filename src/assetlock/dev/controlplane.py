@@ -29,6 +29,7 @@ from assetlock.dev.binaries import Binaries, Report
 from assetlock.dev.errors import NotRunning, StartFailed
 from assetlock.dev.provision import provide
 
+SUPERVISOR: Sequence[str] = ("-m", "assetlock.dev.supervisor")
 _STOP_TIMEOUT = 20.0
 
 
@@ -127,7 +128,7 @@ class _Supervisor:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "assetlock.dev.supervisor"],
+            [sys.executable, "-P", *SUPERVISOR],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
