@@ -38,7 +38,7 @@ def _positive_duration(text: str) -> str:
 _IS_DURATION = cel.rule(
     f"self.matches('{durations.PATTERN}') && self.matches('{durations.ENDING}')", durations.ACCEPTED
 )
-_IS_POSITIVE = cel.rule("self.matches('[1-9]')", "must be longer than zero")
+_IS_POSITIVE = cel.rule("self.matches('[1-9]') || !self.matches('0')", "must be longer than zero")
 
 Duration = Annotated[
     str,

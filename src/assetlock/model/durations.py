@@ -25,7 +25,7 @@ _KUBERNETES = "".join(_part(*part) for part in ((7, "h"), (8, "m"), (9, "s"), (9
 PATTERN = f"^(P{_part(5, 'D')}(T{_CLOCK})?|{_KUBERNETES})$"
 """The units and their order. Means the same to Python and to RE2, the API server's."""
 
-ENDING = "[0-9][A-Za-z]+$"
+ENDING = "[0-9](ms|[A-Za-z])$"
 """What such a text has to end with, as all of its parts may be missing."""
 
 _PATTERN, _ENDING = re.compile(PATTERN), re.compile(ENDING)

@@ -1,0 +1,363 @@
+"""The CRDs on a real API server: what it refuses and in which words, what it fills in, what it keeps from changing."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assetlock.dev import ControlPlane
+from assetlock.model.reference import EXAMPLE
+
+ROOT = Path(__file__).parents[2]
+NAME = "an asset's name is a DNS label: at most 63 of a-z, 0-9 and -, without dots"
+DURATION = "a duration is written like 30m, 1h30m, PT30M or P1DT12H, without years, months, weeks or a sign"
+ZERO = "must be longer than zero"
+IMMUTABLE = "cannot be changed: only ttl, reason and priority can; make a new AssetLock instead"
+ENDED = "a lock that has ended stays so; make a new AssetLock instead"
+
+
+class Kubectl:
+    """kubectl in one namespace."""
+
+    def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
+        self._control_plane = control_plane
+        self._namespace = namespace
+
+    def __call__(
+        self, *arguments: str, stdin: str | None = None, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        return self._control_plane.kubectl(
+            f"--namespace={self._namespace}", *arguments, stdin=stdin, check=check
+        )
+
+    def create(self, kind: str, name: str, spec: object, *options: str, check: bool = True) -> Any:
+        manifest = {
+            "apiVersion": "assetlock.dev/v1alpha1",
+            "kind": kind,
+            "metadata": {"name": name},
+            "spec": spec,
+        }
+        arguments = ("create", "-f", "-", "-o", "json", *options)
+        done = self(*arguments, stdin=json.dumps(manifest), check=check)
+        return json.loads(done.stdout) if check else done
+
+    def patch(self, what: str, change: object, *options: str) -> None:
+        self("patch", what, "--type=merge", f"--patch={json.dumps(change)}", *options)
+
+    def refusal(self, *arguments: str, stdin: str | None = None) -> str:
+        done = self(*arguments, stdin=stdin, check=False)
+        assert done.returncode != 0, done.stdout
+        return done.stderr
+
+    def refused_patch(self, what: str, change: object, *options: str) -> str:
+        return self.refusal("patch", what, "--type=merge", f"--patch={json.dumps(change)}", *options)
+
+    def refused_creation(self, kind: str, name: str, spec: object) -> str:
+        done = self.create(kind, name, spec, check=False)
+        assert done.returncode != 0, done.stdout
+        return str(done.stderr)
+
+    def rows(self, *arguments: str) -> list[list[str]]:
+        lines = self("get", *arguments).stdout.splitlines()
+        return [re.split(r"\s{2,}", line.strip()) for line in lines]
+
+
+@pytest.fixture(scope="module")
+def installed(control_plane: ControlPlane) -> ControlPlane:
+    control_plane.kubectl("apply", f"--filename={ROOT / 'crds'}")
+    for crd in ("assets.assetlock.dev", "assetlocks.assetlock.dev"):
+        control_plane.kubectl("wait", f"crd/{crd}", "--for=condition=Established", "--timeout=30s")
+    return control_plane
+
+
+@pytest.fixture
+def kubectl(installed: ControlPlane, namespace: str) -> Kubectl:
+    return Kubectl(installed, namespace)
+
+
+@pytest.fixture
+def lock(kubectl: Kubectl) -> str:
+    spec = {"assetName": "db", "ttl": "PT30M", "holder": {"username": "alice"}, "reason": "patches"}
+    kubectl.create("AssetLock", "patches", spec)
+    return "assetlocks/patches"
+
+
+@pytest.fixture
+def asset(kubectl: Kubectl) -> str:
+    kubectl.create("Asset", "db", {"type": "Database"})
+    return "assets/db"
+
+
+def test_the_api_server_has_nothing_to_complain_about(installed: ControlPlane) -> None:
+    for plural in ("assets", "assetlocks"):
+        crd = json.loads(installed.kubectl("get", "crd", f"{plural}.assetlock.dev", "-o", "json").stdout)
+        conditions = {each["type"]: each["status"] for each in crd["status"]["conditions"]}
+        assert conditions["NamesAccepted"] == conditions["Established"] == "True"
+        assert conditions.get("NonStructuralSchema", "False") == "False"
+
+
+def test_applying_the_crds_again_warns_of_nothing(installed: ControlPlane) -> None:
+    applied = installed.kubectl("apply", "--server-side", "--dry-run=server", f"--filename={ROOT / 'crds'}",
+                                "--force-conflicts")  # fmt: skip
+    assert applied.stderr == ""
+
+
+def test_the_example_of_the_reference_page_is_accepted(kubectl: Kubectl) -> None:
+    kubectl("create", "--validate=strict", "--dry-run=server", "-f", "-", stdin=EXAMPLE)
+
+
+@pytest.mark.parametrize("name", ["vm.1", "a" * 64, "a" * 253], ids=["dotted", "64 long", "253 long"])
+def test_an_asset_whose_name_is_no_dns_label_is_refused(kubectl: Kubectl, name: str) -> None:
+    assert f"metadata.name: Invalid value: {NAME}" in kubectl.refused_creation("Asset", name, {})
+
+
+def test_an_asset_may_have_a_name_of_63_characters(kubectl: Kubectl) -> None:
+    kubectl.create("Asset", "a" * 63, {})
+
+
+TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "db"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"apiVersion": "apps/v1/deployments"}, "an apiVersion is a group and a version, such as apps/v1"),
+        ({"apiVersion": "apps"}, "an apiVersion is a group and a version, such as apps/v1"),
+        ({"kind": "apps/Deployment"}, "a kind is one word, such as Deployment"),
+        ({"kind": ""}, "spec.targets[0].kind"),
+        ({"name": "../secrets/x"}, "a name has no / and no %, and is not . or .."),
+        ({"name": ".."}, "a name has no / and no %, and is not . or .."),
+        ({"namespace": "Shop"}, "a namespace is a DNS label: a-z, 0-9 and -"),
+    ],
+)
+def test_a_target_that_can_be_no_object_is_refused(
+    kubectl: Kubectl, change: dict[str, str], message: str
+) -> None:
+    assert message in kubectl.refused_creation("Asset", "db", {"targets": [TARGET | change]})
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "settings", "namespace": "other"},
+        {"apiVersion": "kubevirt.io/v1alpha3", "kind": "VirtualMachine", "name": "vm-1"},
+        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "system:node"},
+    ],
+    ids=lambda target: target["kind"],
+)
+def test_a_target_may_be_of_any_kind_known_or_not(kubectl: Kubectl, target: dict[str, str]) -> None:
+    assert kubectl.create("Asset", "db", {"targets": [target]})["spec"]["targets"] == [target]
+
+
+def test_the_same_target_twice_is_refused(kubectl: Kubectl) -> None:
+    spec = {"targets": [TARGET, TARGET]}
+    assert "spec.targets: Invalid value: each object is named only once" in kubectl.refused_creation(
+        "Asset", "db", spec
+    )
+
+
+def test_as_many_targets_as_allowed_are_cheap_enough_to_check(kubectl: Kubectl) -> None:
+    targets = [TARGET | {"name": f"{number:0253}"} for number in range(64)]
+    kubectl.create("Asset", "db", {"targets": targets})
+    assert "must have at most 64 items" in kubectl.refused_creation(
+        "Asset", "more", {"targets": [*targets, TARGET]}
+    )
+
+
+def test_metadata_of_an_asset_keeps_any_json(kubectl: Kubectl) -> None:
+    metadata = {"owner": {"team": "shop"}, "ports": [1, 2.5, "x", {"a": None}], "critical": True}
+    assert kubectl.create("Asset", "db", {"metadata": metadata})["spec"]["metadata"] == metadata
+
+
+@pytest.mark.parametrize("field", ["defaultTTL", "maxTTL"])
+@pytest.mark.parametrize(("text", "message"), [("0s", ZERO), ("banana", DURATION)])
+def test_a_limit_of_an_asset_that_is_no_length_of_time_is_refused(
+    kubectl: Kubectl, field: str, text: str, message: str
+) -> None:
+    refusal = kubectl.refused_creation("Asset", "db", {field: text})
+    assert f'spec.{field}: Invalid value: "{text}": {message}' in refusal
+
+
+@pytest.mark.parametrize("text", ["0s", "PT0S", "P0DT0H", "0.0h"])
+def test_a_lock_of_no_duration_is_refused(kubectl: Kubectl, text: str) -> None:
+    refusal = kubectl.refused_creation("AssetLock", "l", {"assetName": "db", "ttl": text})
+    assert f'spec.ttl: Invalid value: "{text}": {ZERO}' in refusal
+
+
+@pytest.mark.parametrize(
+    "text", ["-5m", "PT-5M", "banana", "", "5", "P", "P1DT", "P1M", "P1Y", "P1W", "5m\n"]
+)
+def test_a_lock_whose_ttl_is_no_duration_is_refused_for_that_alone(kubectl: Kubectl, text: str) -> None:
+    refusal = kubectl.refused_creation("AssetLock", "l", {"assetName": "db", "ttl": text})
+    assert f"spec.ttl: Invalid value: {json.dumps(text)}: {DURATION}" in refusal
+    assert ZERO not in refusal
+
+
+@pytest.mark.parametrize("text", ["PT30M", "P400D", "1h30m", "1.5h", "PT0.5S", "500ms"])
+def test_a_ttl_is_kept_as_it_was_written(kubectl: Kubectl, text: str) -> None:
+    assert kubectl.create("AssetLock", "l", {"assetName": "db", "ttl": text})["spec"]["ttl"] == text
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({}, "spec.assetName: Required value"),
+        ({"assetName": "a" * 253}, NAME),
+        ({"assetName": "vm.1"}, NAME),
+        ({"assetName": "VM"}, NAME),
+        ({"assetName": ""}, NAME),
+        ({"assetName": "db", "mode": "Sharde"}, 'Unsupported value: "Sharde": supported values: "Exclusive"'),
+        ({"assetName": "db", "bindTo": "Node"}, 'Unsupported value: "Node": supported values: "Pod", "User"'),
+        ({"assetName": "db", "bindTo": "Pod"}, "Pod needs a holder with a podUID"),
+        ({"assetName": "db", "wait": "-1s"}, f'spec.wait: Invalid value: "-1s": {DURATION}'),
+        ({"assetName": "db", "priority": 1001}, "should be less than or equal to 1000"),
+        ({"assetName": "db", "ttl": 5}, "spec.ttl in body must be of type string"),
+        ({"assetName": "db", "holder": {"username": "a\nb"}}, "a username has no line breaks"),
+        (
+            {"assetName": "db", "holder": {"username": "a", "podUID": "1 b"}},
+            "a UID has letters, digits and -",
+        ),
+        ({"assetName": "db", "reason": "x" * 1025}, "spec.reason: Too long"),
+    ],
+)
+def test_a_lock_that_makes_no_sense_is_refused(
+    kubectl: Kubectl, spec: dict[str, object], message: str
+) -> None:
+    assert message in kubectl.refused_creation("AssetLock", "l", spec)
+
+
+def test_a_misspelt_field_is_refused(kubectl: Kubectl) -> None:
+    refusal = kubectl.refused_creation("AssetLock", "l", {"assetName": "db", "tll": "5m"})
+    assert 'unknown field "spec.tll"' in refusal
+
+
+def test_what_a_lock_leaves_out_is_filled_in(kubectl: Kubectl) -> None:
+    assert kubectl.create("AssetLock", "l", {"assetName": "db"})["spec"] == {
+        "assetName": "db",
+        "mode": "Exclusive",
+        "wait": "0s",
+        "priority": 0,
+        "bindTo": "User",
+        "extendOnWrite": True,
+    }
+
+
+def test_ttl_reason_and_priority_of_a_lock_may_be_changed(kubectl: Kubectl, lock: str) -> None:
+    kubectl.patch(lock, {"spec": {"ttl": "1h", "reason": None, "priority": 5}})
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("assetName", "other"),
+        ("wait", "5m"),
+        ("wait", None),
+        ("holder", {"username": "mallory"}),
+        ("holder", {"podName": "added"}),
+        ("holder", None),
+        ("holderId", "added"),
+        ("bindTo", "Pod"),
+        ("extendOnWrite", False),
+        ("ttlSecondsAfterFinished", 5),
+    ],
+)
+def test_nothing_else_of_a_lock_may_be_changed_added_or_removed(
+    kubectl: Kubectl, lock: str, field: str, value: object
+) -> None:
+    if (field, value) == ("wait", None):
+        kubectl.patch(lock, {"spec": {field: value}})  # the default comes back: nothing changed
+        return
+    refusal = kubectl.refused_patch(lock, {"spec": {field: value}})
+    assert f"spec.{field}: Invalid value: {IMMUTABLE}" in refusal
+
+
+@pytest.mark.parametrize("ended", ["Released", "Expired", "Revoked", "Failed", "Quarantined"])
+def test_a_lock_that_has_ended_stays_as_it_ended(kubectl: Kubectl, lock: str, ended: str) -> None:
+    kubectl.patch(lock, {"status": {"state": "Held"}}, "--subresource=status")
+    kubectl.patch(lock, {"status": {"state": ended}}, "--subresource=status")
+    for state in ("Pending", "Held", "Released" if ended != "Released" else "Expired", None):
+        refusal = kubectl.refused_patch(lock, {"status": {"state": state}}, "--subresource=status")
+        assert f"status.state: Invalid value: {ENDED}" in refusal
+    assert ENDED in kubectl.refused_patch(lock, {"status": None}, "--subresource=status")
+
+
+def test_a_lock_that_has_ended_can_still_be_labelled_and_gain_conditions(kubectl: Kubectl, lock: str) -> None:
+    kubectl.patch(lock, {"status": {"state": "Released"}}, "--subresource=status")
+    kubectl("label", lock, "team=shop")
+    condition = {"type": "Finished", "status": "True", "lastTransitionTime": "2026-05-04T12:00:00Z"}
+    kubectl.patch(lock, {"status": {"conditions": [condition]}}, "--subresource=status")
+
+
+def test_a_fencing_token_of_an_asset_grows_or_stays(kubectl: Kubectl, asset: str) -> None:
+    for token in (1, 41, 41, 2**53):
+        kubectl.patch(asset, {"status": {"fencingToken": token}}, "--subresource=status")
+
+
+@pytest.mark.parametrize("status", [{"fencingToken": 40}, {"fencingToken": None}, None])
+def test_a_fencing_token_of_an_asset_is_never_lowered_or_lost(
+    kubectl: Kubectl, asset: str, status: object
+) -> None:
+    kubectl.patch(asset, {"status": {"fencingToken": 41}}, "--subresource=status")
+    refusal = kubectl.refused_patch(asset, {"status": status}, "--subresource=status")
+    assert "status.fencingToken: Invalid value: a fencing token never goes down" in refusal
+
+
+def test_a_status_cannot_be_given_at_creation_nor_through_the_object(kubectl: Kubectl, asset: str) -> None:
+    kubectl.patch(asset, {"status": {"fencingToken": 41}})
+    assert "status" not in json.loads(kubectl("get", asset, "-o", "json").stdout)
+
+
+def test_two_conditions_of_one_type_are_refused(kubectl: Kubectl, asset: str) -> None:
+    condition = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-05-04T12:00:00Z"}
+    change = {"status": {"conditions": [condition, condition]}}
+    assert "Duplicate value" in kubectl.refused_patch(asset, change, "--subresource=status")
+
+
+def test_assets_are_found_by_lock_state_and_by_type(kubectl: Kubectl, asset: str) -> None:
+    kubectl.create("Asset", "vm", {"type": "VM"})
+    kubectl.patch(asset, {"status": {"lockState": "Locked"}}, "--subresource=status")
+    for selector in ("status.lockState=Locked", "spec.type=Database", "spec.type!=VM"):
+        names = kubectl("get", "assets", "-o", "name", f"--field-selector={selector}").stdout.split()
+        assert names == ["asset.assetlock.dev/db"], selector
+
+
+def test_locks_are_found_by_asset_and_by_state(kubectl: Kubectl, lock: str) -> None:
+    kubectl.create("AssetLock", "other", {"assetName": "vm"})
+    kubectl.patch(lock, {"status": {"state": "Held"}}, "--subresource=status")
+    for selector in ("spec.assetName=db", "status.state=Held", "spec.assetName=db,status.state=Held"):
+        names = kubectl("get", "assetlocks", "-o", "name", f"--field-selector={selector}").stdout.split()
+        assert names == ["assetlock.assetlock.dev/patches"], selector
+
+
+def test_columns_of_an_asset_show_who_holds_it_until_when(kubectl: Kubectl, asset: str) -> None:
+    until = "2126-05-04T12:00:00Z"
+    holder = {"identity": "alice", "fencingToken": 1, "acquisition": "a", "expireTime": until}
+    status = {"lockState": "Locked", "holders": [holder], "queueLength": 3, "fencingToken": 1}
+    kubectl.patch(asset, {"status": status}, "--subresource=status")
+    head, row = kubectl.rows("ast")
+    assert head == ["NAME", "TYPE", "LOCK", "HOLDER", "UNTIL", "QUEUE", "AGE"]
+    assert row[:-1] == ["db", "Database", "Locked", "alice", until, "3"]
+
+
+def test_columns_of_a_lock_show_its_state_and_token(kubectl: Kubectl, lock: str) -> None:
+    until = "2126-05-04T12:00:00Z"
+    status = {"state": "Held", "queuePosition": 1, "expireTime": until, "fencingToken": 41}
+    kubectl.patch(lock, {"status": status}, "--subresource=status")
+    head, row = kubectl.rows("alk")
+    assert head == ["NAME", "ASSET", "STATE", "HOLDER", "POSITION", "UNTIL", "TOKEN", "AGE"]
+    assert row[:-1] == ["patches", "db", "Held", "alice", "1", until, "41"]
+
+
+def test_the_category_lists_every_kind(kubectl: Kubectl, asset: str, lock: str) -> None:
+    listed = set(kubectl("get", "assetlock", "-o", "name").stdout.split())
+    assert listed == {"asset.assetlock.dev/db", "assetlock.assetlock.dev/patches"}
+
+
+def test_explain_tells_what_a_field_is_for(installed: ControlPlane) -> None:
+    explained = installed.kubectl("explain", "assetlocks.spec.wait").stdout
+    assert "How long to queue for it. Zero: now or not at all." in explained
