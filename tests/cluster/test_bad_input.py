@@ -98,7 +98,7 @@ def test_a_target_of_a_kind_that_does_not_exist_can_not_be_locked(operated: Oper
 def test_a_target_without_room_for_the_stamp_is_not_announced_as_locked(operated: Operated) -> None:
     operated.asset("vm-1", "app")
     for number in range(2):
-        full = json.dumps({"metadata": {"annotations": {f"filler-{number}": "x" * 131_000}}})
+        full = json.dumps({"metadata": {"annotations": {f"filler-{number}": "x" * 131_060}}})
         operated.kubectl("patch", "configmap", "app", "--type=merge", "--patch-file=/dev/stdin", stdin=full)
     operated.lock("first")
     settled = operated.settled("first")

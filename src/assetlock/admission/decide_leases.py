@@ -76,8 +76,8 @@ def decide(review: Review, terms: Terms) -> Verdict:
         seconds = max(1, int(terms.default_ttl.total_seconds()))
     if not 1 <= seconds <= LONGEST_SECONDS:
         return verdict.invalid(
-            f"spec.leaseDurationSeconds: {seconds} is not between 1 and {LONGEST_SECONDS} (a day); "
-            f"a lock lasts longer by being renewed"
+            "spec.leaseDurationSeconds",
+            f"{seconds} is not between 1 and {LONGEST_SECONDS} (a day); a lock lasts longer by being renewed",
         )
     if after.holder != before.holder:
         return _taken(review, before, seconds, terms)

@@ -169,12 +169,17 @@ def _requester(value: object) -> Requester:
     )
 
 
+def _cause(refused: Refused, message: str) -> dict[str, str]:
+    cause = {"reason": refused.reason, "message": message}
+    return {**cause, "field": refused.field} if refused.field else cause
+
+
 def _status(review: Review, refused: Refused) -> dict[str, Any]:
     details: dict[str, Any] = {
         "name": review.name,
         "group": review.group,
         "kind": review.kind,
-        "causes": [{"reason": refused.reason, "message": cause} for cause in refused.causes],
+        "causes": [_cause(refused, cause) for cause in refused.causes],
     }
     if refused.retry_after:
         details["retryAfterSeconds"] = refused.retry_after

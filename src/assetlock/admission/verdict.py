@@ -32,13 +32,14 @@ class Admitted:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Refused:
-    """The write does not go through. ``causes`` has a line for each holder."""
+    """The write does not go through. ``causes`` has a line for each holder, or what is wrong with ``field``."""
 
     code: int
     reason: str
     message: str
     causes: tuple[str, ...] = ()
     retry_after: int | None = None
+    field: str = ""
 
 
 Verdict = Admitted | Refused
@@ -54,9 +55,9 @@ def forbidden(message: str) -> Refused:
     return Refused(403, "Forbidden", message)
 
 
-def invalid(message: str) -> Refused:
-    """The object says something that can't be meant."""
-    return Refused(422, "Invalid", message)
+def invalid(field: str, message: str) -> Refused:
+    """The field says something that can't be meant. kubectl shows the causes of such a refusal, not its message."""
+    return Refused(422, "Invalid", f"{field}: {message}", (message,), field=field)
 
 
 def changes(

@@ -64,8 +64,7 @@ class Webhooks:
 
     async def assetlocks(self, review: Review) -> Verdict:
         """A new AssetLock, or a change of one."""
-        asset = self.view.known(review.namespace, decide_assetlocks.asset_name(review))
-        return decide_assetlocks.decide(review, asset, self.settings.longest_ttl)
+        return decide_assetlocks.decide(review, self.settings.longest_ttl)
 
     async def leases(self, review: Review) -> Verdict:
         """A write to a Lease that is a lock."""
