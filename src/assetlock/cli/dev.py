@@ -14,12 +14,14 @@ import click
 
 from assetlock.dev import ControlPlane, folders, open_named, provide, stop_named
 from assetlock.dev.binaries import VERSION
-from assetlock.dev.errors import NotRunning
+from assetlock.dev.errors import AlreadyRunning, NotRunning
 
+DEFAULT = "default"
+OPERATOR_PROCESS = "controller"
 _QUIET_SECONDS = 20.0
 
 name_option = click.option(
-    "--name", default="default", show_default=True, help="Which control plane; several run side by side."
+    "--name", default=DEFAULT, show_default=True, help="Which control plane; several run side by side."
 )
 
 
@@ -30,27 +32,28 @@ def dev() -> None:
 
 @dev.command()
 @name_option
+@click.option("--operator", is_flag=True, help="Install assetlock in it and run its processes beside it.")
 @click.option("--foreground", is_flag=True, help="Stay, and stop it on Ctrl-C.")
-def up(name: str, foreground: bool) -> None:
-    """Start one; return when it is ready."""
-    folder = folders.named(name)
-    state = folders.read_state(folder) if folders.is_claimed(folder) else None
-    if state and state.phase == "ready" and not foreground:
-        click.echo(f"control plane '{name}' runs already at {state.server}")
+def up(name: str, operator: bool, foreground: bool) -> None:
+    """Start one; return when it is ready, with --operator when the operator serves too."""
+    if not foreground and _is_up(name, operator):
         return
     signal.signal(signal.SIGTERM, _interrupt)
     progress = Progress()
     begin = time.monotonic()
     provide(progress)
     with ControlPlane(name, report=progress) as running:
+        if operator:
+            from assetlock.cli import stack
+
+            stack.start(running, keep_running=True, report=progress)
         progress.done()
         click.echo(f"control plane '{name}' is ready at {running.server} ({time.monotonic() - begin:.1f} s)")
         if foreground:
             click.echo("Ctrl-C stops it")
             signal.pause()
         running.keep()
-    option = "" if name == "default" else f" --name {name}"
-    click.echo(f'to use it:  eval "$(assetlock dev env{option})"')
+    click.echo(f'to use it:  eval "$(assetlock dev env{_name_option(name)})"')
 
 
 @dev.command()
@@ -90,7 +93,7 @@ def status(name: str | None) -> None:
 
 
 @dev.command()
-@click.option("--name", default="default", show_default=True, help="Which control plane.")
+@click.option("--name", default=DEFAULT, show_default=True, help="Which control plane.")
 @click.option("--all", "every", is_flag=True, help="Every one.")
 def down(name: str, every: bool) -> None:
     """Stop one and remove all of it."""
@@ -99,6 +102,22 @@ def down(name: str, every: bool) -> None:
         click.echo(
             f"control plane '{each}' is stopped and removed" if found else f"no control plane '{each}'"
         )
+
+
+def _is_up(name: str, operator: bool) -> bool:
+    folder = folders.named(name)
+    state = folders.read_state(folder) if folders.is_claimed(folder) else None
+    if state is None or state.phase != "ready":
+        return False
+    if operator and not any(each.name == OPERATOR_PROCESS for each in state.processes):
+        down_first = f"assetlock dev down{_name_option(name)}"
+        raise AlreadyRunning(f"control plane '{name}' runs without the operator; stop it first: {down_first}")
+    click.echo(f"control plane '{name}' runs already at {state.server}")
+    return True
+
+
+def _name_option(name: str) -> str:
+    return "" if name == DEFAULT else f" --name {name}"
 
 
 class Progress:
