@@ -119,6 +119,7 @@ class Supervisor:
         name = request["name"]
         if name in self.added and self.added[name].running:
             raise AlreadyRunning(f"a process called {name} runs already")
+        await self.remove(name)
         child = await self._start_added(request)
         if url := request.get("ready_url"):
             try:
