@@ -63,6 +63,17 @@ async def test_a_subresource_is_no_kind(connect):
             await Discovery(connect(server)).resource_for("apps/v1", "Scale")
 
 
+async def test_an_entry_that_names_nothing_hides_no_other(connect):
+    entries = [
+        {},
+        {"name": "x"},
+        {"kind": "X"},
+        {"name": "deployments", "kind": "Deployment", "namespaced": True},
+    ]
+    async with serving(in_turn(answer({"resources": entries}))) as server:
+        assert await Discovery(connect(server)).resource_for("apps/v1", "Deployment") == DEPLOYMENTS
+
+
 async def test_a_kind_that_was_missing_is_found_seconds_after_it_appears(connect, clock):
     async with serving(in_turn(failure(404), APPS)) as server:
         discovery = Discovery(connect(server), clock=clock)

@@ -74,6 +74,7 @@ async def test_a_type_of_event_that_is_not_known_is_passed_over(connect):
         b"[]\n",
         b"null\n",
         b"\xff\n",
+        b"[" * 100_000 + b"\n",
         b'{"type":1}\n',
         b'{"type":"ADDED"}\n',
         b'{"type":"ADDED","object":{}}\n',

@@ -175,7 +175,7 @@ class Api:
                 group, version, str(entry["name"]), str(entry["kind"]), bool(entry.get("namespaced"))
             )
             for entry in found.get("resources") or []
-            if "/" not in str(entry["name"])
+            if entry.get("kind") and "/" not in str(entry.get("name") or "/")
         }
 
     async def watch(

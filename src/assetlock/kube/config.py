@@ -2,8 +2,8 @@
 
 `load_config` looks where kubectl looks: the file it is given, `$KUBECONFIG` (several files are merged, the
 first to name something wins), `~/.kube/config`, and at last the pod's ServiceAccount. Paths in a kubeconfig
-are relative to its own folder. What can't be used is refused here, with the name of what is wrong, not at
-the first request.
+are relative to its own folder. What is missing or malformed is refused here, by name; what the certificates
+hold shows at the first request.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from assetlock.kube import kubeconfig
 from assetlock.kube.credentials import CredentialSource, Fixed, TokenFile
 from assetlock.kube.errors import KubeError
+from assetlock.kube.kubeconfig import Chosen, load
 from assetlock.kube.proxies import proxy_for
 from assetlock.kube.tls import Tls
 
@@ -40,7 +40,7 @@ class ClusterConfig:
 
 
 def load_config(
-    path: Path | None = None,
+    kubeconfig: Path | None = None,
     context: str | None = None,
     *,
     environ: Mapping[str, str] | None = None,
@@ -48,10 +48,10 @@ def load_config(
 ) -> ClusterConfig:
     """The configuration that kubectl would use here; `ConfigError` if there is none or it can't be used."""
     environ = os.environ if environ is None else environ
-    paths = _kubeconfigs(path, environ)
+    paths = _kubeconfigs(kubeconfig, environ)
     try:
         if paths:
-            return _from_kubeconfig(kubeconfig.load(paths, context), environ)
+            return _from_kubeconfig(load(paths, context), environ)
         if environ.get("KUBERNETES_SERVICE_HOST"):
             return _in_cluster(service_account, environ)
     except (OSError, ValueError) as error:
@@ -76,7 +76,7 @@ def _kubeconfigs(path: Path | None, environ: Mapping[str, str]) -> list[Path]:
     return found
 
 
-def _from_kubeconfig(chosen: kubeconfig.Chosen, environ: Mapping[str, str]) -> ClusterConfig:
+def _from_kubeconfig(chosen: Chosen, environ: Mapping[str, str]) -> ClusterConfig:
     return ClusterConfig(
         server=chosen.server,
         namespace=chosen.namespace,

@@ -135,7 +135,7 @@ def error_from_reply(code: int, headers: Mapping[str, str], body: bytes) -> ApiE
     fields: object
     try:
         fields = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         fields = {"message": body[:_MESSAGE_LIMIT].decode(errors="replace").strip()}
     return error_from_status(code, fields, retry_after=_seconds(headers.get("retry-after")))
 

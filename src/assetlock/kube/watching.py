@@ -35,7 +35,7 @@ def parse_event(line: bytes) -> WatchEvent | None:
     """
     try:
         fields = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise TransportError(f"a watch line is not JSON: {error}") from error
     if not isinstance(fields, dict) or not isinstance(fields.get("type"), str):
         raise TransportError("a watch line is not an event")

@@ -43,7 +43,7 @@ def decoded(reply: Reply) -> Object:
     """The object that a reply carries; `TransportError` if it carries none."""
     try:
         body = json.loads(reply.body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise TransportError(f"the answer is not JSON: {error}") from error
     if not isinstance(body, dict):
         raise TransportError("the answer is not a JSON object")
