@@ -29,11 +29,11 @@ def test_a_lock_that_waits_for_its_asset_to_be_made(operated: Operated) -> None:
         ({"mode": "Sideways"}, 'supported values: "Exclusive"'),
         ({"ttl": "0s"}, "zero"),
         ({"ttl": "PT0S"}, "zero"),
-        ({"ttl": "-5m"}, "write a duration"),
-        ({"ttl": "banana"}, "write a duration"),
-        ({"ttl": "P1Y"}, "write a duration"),
+        ({"ttl": "-5m"}, "a duration is written like"),
+        ({"ttl": "banana"}, "a duration is written like"),
+        ({"ttl": "P1Y"}, "a duration is written like"),
         ({"ttl": "P400D"}, "24h"),
-        ({"wait": "soon"}, "write a duration"),
+        ({"wait": "soon"}, "a duration is written like"),
         ({"assetName": "a" * 253}, "DNS label"),
         ({"assetName": "vm.1"}, "DNS label"),
         ({"priority": 100000}, "1000"),
@@ -176,7 +176,10 @@ def test_an_asset_deleted_while_locked_and_waited_for_frees_its_targets_and_keep
     operated.asset("vm-1", "app")
     operated.held("first")
     operated.lock("second", "bob", wait="5m")
-    operated.kubectl("delete", "ast", "vm-1", user=None)
+    operated.kubectl("wait", "alk/second", "--for=jsonpath={.status.state}=Pending", "--timeout=10s")
+    assert operated.kubectl("delete", "ast", "vm-1", check=False).returncode == 1
+    me = ["--as=kubernetes-admin", "--as-group=system:masters", "--as-group=assetlock:break-glass"]
+    operated.kubectl("delete", "ast", "vm-1", *me)
     operated.wait("alk/first", "jsonpath={.status.state}=Revoked")
     assert operated.condition("first")["reason"] == "AssetDeleted"
     operated.kubectl("wait", "lease/asset.vm-1", "--for=delete", "--timeout=10s")
