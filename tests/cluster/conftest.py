@@ -94,20 +94,27 @@ def lease(asset: str, user: str = "job", **spec: Any) -> dict[str, Any]:
 USERS = ("alice", "bob", "carol")
 
 
+def grant_rights(cluster: ControlPlane) -> None:
+    """Ordinary rights for ordinary users, in every namespace."""
+    rights = {
+        "t-user": ["--verb=*", "--resource=configmaps,deployments.apps,leases.coordination.k8s.io"],
+        "t-locks": [
+            "--verb=get,list,watch,create,update,patch,delete",
+            "--resource=assetlocks.assetlock.dev",
+        ],
+        "t-lock": ["--verb=lock,get,list", "--resource=assets.assetlock.dev"],
+    }
+    for role, rules in rights.items():
+        cluster.kubectl("create", "clusterrole", role, *rules)
+        users = [f"--user={user}" for user in USERS]
+        cluster.kubectl("create", "clusterrolebinding", role, f"--clusterrole={role}", *users)
+
+
 @pytest.fixture(scope="session")
 def operator_cluster() -> Iterator[tuple[ControlPlane, operator_stack.Stack]]:
     with ControlPlane() as cluster:
         running = operator_stack.start(cluster)
-        rights = ["--verb=*", "--resource=configmaps,deployments.apps,leases.coordination.k8s.io"]
-        cluster.kubectl("create", "clusterrole", "t-user", *rights)
-        locks = ["--verb=get,list,watch,create,update,patch,delete", "--resource=assetlocks.assetlock.dev"]
-        cluster.kubectl("create", "clusterrole", "t-locks", *locks)
-        cluster.kubectl(
-            "create", "clusterrole", "t-lock", "--verb=lock,get,list", "--resource=assets.assetlock.dev"
-        )
-        for role in ("t-user", "t-locks", "t-lock"):
-            users = [f"--user={user}" for user in USERS]
-            cluster.kubectl("create", "clusterrolebinding", role, f"--clusterrole={role}", *users)
+        grant_rights(cluster)
         yield cluster, running
 
 
