@@ -372,8 +372,13 @@ def test_columns_of_a_lock_show_its_state_and_token(alone: Kubectl) -> None:
 def test_the_category_lists_every_kind(alone: Kubectl) -> None:
     alone.create("Asset", "db", {})
     alone.create("AssetLock", "patches", LOCK)
-    listed = set(alone("get", "assetlock", "-o", "name").stdout.split())
+    listed = set(alone("get", "locks", "-o", "name").stdout.split())
     assert listed == {"asset.assetlock.dev/db", "assetlock.assetlock.dev/patches"}
+
+
+def test_a_single_lock_can_be_named_by_its_kind(alone: Kubectl) -> None:
+    alone.create("AssetLock", "patches", LOCK)
+    assert alone("get", "assetlock", "patches", "-o", "name").stdout.strip() == "assetlock.assetlock.dev/patches"
 
 
 def test_explain_tells_what_a_field_is_for(installed: ControlPlane) -> None:

@@ -13,6 +13,9 @@ from assetlock.model.schema import structural_schema
 
 GROUP, VERSION = "assetlock.dev", "v1alpha1"
 
+CATEGORY = "locks"
+"""`kubectl get locks` lists every kind. Not `assetlock`: that is a singular, and kubectl would take it for both."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Kind:
@@ -86,7 +89,7 @@ def definition(kind: Kind) -> dict[str, Any]:
                 "plural": kind.plural,
                 "singular": name.lower(),
                 "shortNames": [kind.short],
-                "categories": ["assetlock"],
+                "categories": [CATEGORY],
             },
             "versions": [version],
         },

@@ -49,8 +49,7 @@ kubectl get assets --field-selector status.lockState=Locked
 All kinds are namespaced, of `{GROUP}/{VERSION}`. `kubectl explain asset.spec` shows what stands here.
 Durations are ISO 8601 (`PT30M`, `P1DT12H`) or Kubernetes' (`30m`, `1h30m`), and are shown as they were written.
 
-`assetlock` is also the category of all of these kinds: `kubectl get assetlock` lists everything, and
-`kubectl delete assetlock --all` deletes everything, Assets too. For AssetLocks alone write `assetlocks` or `alk`.
+`kubectl get locks` lists all of these kinds: `locks` is their category.
 """
 
 
