@@ -38,7 +38,7 @@ class Controller:
         self._clock = clock
         self._cache = Cache()
         self._queue: WorkQueue[AssetKey] = WorkQueue(clock)
-        self._targets = Targets(api, Discovery(api), clock, self._queue.add)
+        self._targets = Targets(api, Discovery(api, clock=clock.monotonic), clock, self._queue.add)
         self._reconciler = Reconciler(api, self._cache, self._targets, clock, teller, limits)
         self._relist = asyncio.Event()
         self._listed_at: float | None = None
@@ -119,4 +119,5 @@ class Controller:
         if self._listed_at is None:
             for key in self._cache.known():
                 self._queue.add(key)
+        self._targets.retire(self._cache.known())
         self._listed_at = self._clock.monotonic()

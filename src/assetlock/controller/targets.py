@@ -1,14 +1,14 @@
 """The objects that assets stand for: watched as metadata only, one watch for each kind and namespace.
 
-A watch is started when the first asset names such an object and kept, so that objects which an asset no
-longer names, but which carry its stamp, are still found.
+A watch is started when the first asset names such an object, and kept until no asset does and no object carries
+a stamp: so objects which an asset no longer names, but which are still fenced by it, are found.
 """
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from assetlock.controller.cache import AssetKey
@@ -127,6 +127,17 @@ class Targets:
         else:
             watched.objects.put(raw)
 
+    def retire(self, assets: Collection[AssetKey]) -> None:
+        """Stop the watches that none of the assets that there are needs."""
+        for place, watched in list(self._watched.items()):
+            claimants = self._claimants.get(place, {})
+            for gone in claimants.keys() - set(assets):
+                del claimants[gone]
+            if not claimants and not watched.objects.stamped:
+                watched.task.cancel()
+                del self._watched[place]
+                self._claimants.pop(place, None)
+
     async def close(self) -> None:
         """Stop all watches."""
         for watched in self._watched.values():
@@ -196,6 +207,7 @@ class Targets:
             metadata_only=True,
             on_replace=on_replace,
             on_event=on_event,
+            clock=self._clock.monotonic,
         )
         task = asyncio.create_task(reflector.run(), name=f"watch {place}")
         watched = self._watched[place] = _Watched(resource, reflector, task, objects)
