@@ -152,12 +152,12 @@ class World:
             self.loop.fail(broken)
             raise
 
-    def told(self) -> str:
-        """The last commits, a line each."""
+    def told(self, last: int | None = _SHOWN) -> str:
+        """The last commits (None: all of them), a line each."""
         lines = [
             f"{change.time:10.3f}s {change.revision:5} {change.operation:6} {'/'.join(change.key[1:])}"
             f"{'/' if change.subresource else ''}{change.subresource} by {change.user}"
-            for change in self.commits[-_SHOWN:]
+            for change in self.commits[-last if last else 0 :]
         ]
         return "\n".join(lines)
 

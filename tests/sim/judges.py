@@ -1,0 +1,266 @@
+"""What must never be, looked at after every commit: who holds, who writes, and which tokens were given.
+
+A lock is held from its announcement (an AssetLock's state `Held`, a Lease's token) until it is taken back: the
+AssetLock gone or terminal, the Lease gone or somebody else's. Whatever is known here, the server itself knows.
+"""
+
+import dataclasses
+import datetime
+
+from tests.sim.policies import claims_on
+from tests.sim.store import Change, Json, Key, Store
+from tests.sim.virtual import EPOCH
+
+from assetlock.core import names
+from assetlock.model.durations import parse_duration
+
+TERMINAL = frozenset({"Released", "Expired", "Revoked", "Failed", "Quarantined"})
+SKEW = 1.0
+PROMPT = 1.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Announced:
+    """A holder that was told that it holds. `lock` is the AssetLock's name, if it is one."""
+
+    acquisition: str
+    user: str
+    token: int
+    lock: str | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Term:
+    """What a Lease records: whose it is and until when."""
+
+    acquisition: str
+    ends: float
+
+
+@dataclasses.dataclass(slots=True)
+class Strictness:
+    """What can be asked of this schedule besides safety. `patience` is added to every time allowed.
+
+    `in_order`: nothing delays or misleads the controllers, so that they see all waiters. `on_time`: deadlines
+    are kept, if only seconds after the last trouble. `full_terms`: no clock is off, so nobody loses time.
+    """
+
+    in_order: bool = True
+    on_time: bool = True
+    full_terms: bool = True
+    patience: float = 0.1
+
+
+class Judges:
+    """All of them. `trouble_at` is kept up to date by whoever makes trouble."""
+
+    def __init__(self, store: Store, strictness: Strictness) -> None:
+        self.announced: dict[str, Announced] = {}
+        self.announcements = 0
+        self.leases_deleted_by_hand = False
+        self.trouble_at = float("-inf")
+        self._store = store
+        self._strict = strictness
+        self._targets: dict[str, tuple[str, ...]] = {}
+        self._assets: dict[str, Json] = {}
+        self._tokens: dict[str, int] = {}
+        self._stamped: dict[tuple[str, str], int] = {}
+        self._locks: dict[str, Json] = {}
+        self._seen_at: dict[str, float] = {}
+        self._terms: dict[str, Term] = {}
+
+    def __call__(self, change: Change) -> None:
+        """Judge one commit."""
+        match change.key.plural:
+            case "assets":
+                self._on_asset(change)
+            case "assetlocks":
+                self._on_lock(change)
+            case "leases" if change.key.name.startswith("asset."):
+                self._on_lease(change)
+            case "configmaps":
+                self._on_target(change)
+
+    def _on_asset(self, change: Change) -> None:
+        name = change.key.name
+        self._assets[name] = change.obj
+        self._targets[name] = tuple(t["name"] for t in change.obj["spec"]["targets"])
+        if change.old and change.new:
+            old, new = (v.obj.get("status", {}).get("fencingToken", 0) for v in (change.old, change.new))
+            assert new >= old, f"the high-water mark of {name} fell from {old} to {new}"
+
+    def _on_lock(self, change: Change) -> None:
+        lock, name = change.obj, change.key.name
+        uid, asset = lock["metadata"]["uid"], lock["spec"]["assetName"]
+        old = change.old.obj.get("status", {}).get("state") if change.old else None
+        new = lock.get("status", {}).get("state") if change.new else None
+        if change.new is None:
+            self._locks.pop(uid, None)
+            self._end(asset, uid)
+            return
+        self._locks[uid] = lock
+        self._seen_at.setdefault(uid, change.time)
+        if old in TERMINAL:
+            assert new == old, f"{name} left its terminal state {old} for {new}"
+            return
+        if new in TERMINAL:
+            self._on_end(change, lock, str(new))
+            self._end(asset, uid)
+        if new == "Held" and old != "Held":
+            user, token = lock["spec"]["holder"]["username"], lock["status"]["fencingToken"]
+            self._announce(asset, Announced(uid, user, token, name))
+
+    def _on_lease(self, change: Change) -> None:
+        asset = change.key.name.removeprefix("asset.")
+        before = self._terms.get(asset)
+        after = _term(change)
+        if after is not None:
+            self._terms[asset] = after
+        else:
+            self._terms.pop(asset, None)
+        gone = before is not None and (after is None or after.acquisition != before.acquisition)
+        if before is not None and gone:
+            self._end(asset, before.acquisition, by_lease=True)
+            self._check_promptness(change, before)
+            if change.user not in (names.CONTROLLER_USER,) and before.acquisition in self._locks:
+                self.leases_deleted_by_hand = True
+        if after is None:
+            return
+        if (before is None or gone) and change.user == names.CONTROLLER_USER:
+            self._check_turn(change, asset, after.acquisition)
+        annotations = change.obj["metadata"].get("annotations", {})
+        token = annotations.get(names.TOKEN_ANNOTATION)
+        if token is not None and names.LOCK_ANNOTATION not in annotations:
+            known = self.announced.get(asset)
+            if known is None or known.acquisition != after.acquisition:
+                user = annotations[names.OWNER_ANNOTATION].partition(" ")[2]
+                self._announce(asset, Announced(after.acquisition, user, int(token), None))
+            else:
+                assert known.token == int(token), f"token {known.token} became {token} while it was held"
+
+    def _announce(self, asset: str, new: Announced) -> None:
+        present = self.announced.get(asset)
+        assert present is None, f"{new} was announced while {present} still held {asset}"
+        last = self._tokens.get(asset, 0)
+        assert new.token > last, f"{new} was announced after token {last}"
+        mark = self._assets[asset].get("status", {}).get("fencingToken", 0)
+        assert mark >= new.token, f"{new} was announced with the high-water mark at {mark}"
+        self._tokens[asset] = new.token
+        self.announced[asset] = new
+        self.announcements += 1
+        for target in self._targets[asset]:
+            self._check_stamp(asset, target, new)
+
+    def _check_stamp(self, asset: str, target: str, new: Announced) -> None:
+        namespace = self._assets[asset]["metadata"]["namespace"]
+        version = self._store.get(Key("", "configmaps", namespace, target))
+        if version is not None:
+            lines = claims_on(version.obj).get(names.stamp_key(asset, namespace))
+            expected = [f"{new.token} - {new.user}"]
+            assert lines == expected, f"{new} was announced while {target} was stamped for {lines}"
+
+    def _end(self, asset: str, acquisition: str, *, by_lease: bool = False) -> None:
+        """A lock that an AssetLock stands for ends with that; one that is just a Lease ends with it."""
+        known = self.announced.get(asset)
+        if known and known.acquisition == acquisition and not (by_lease and known.lock is not None):
+            del self.announced[asset]
+
+    def _on_target(self, change: Change) -> None:
+        name = change.key.name
+        if change.new is not None:
+            self._check_tokens_grow(change, change.new.obj)
+        if change.old is None or (change.new and _content(change.new.obj) == _content(change.old.obj)):
+            return
+        for asset, targets in self._targets.items():
+            held = self.announced.get(asset)
+            if held is not None and name in targets:
+                assert change.user == held.user, f"{change.user} wrote {name} while {held} held {asset}"
+
+    def _check_tokens_grow(self, change: Change, obj: Json) -> None:
+        uid = obj["metadata"]["uid"]
+        for key, lines in claims_on(obj).items():
+            token = max((int(line.partition(" ")[0]) for line in lines), default=0)
+            highest = self._stamped.get((uid, key), 0)
+            assert token >= highest, f"{change.key.name} was stamped with {token} after {highest}"
+            self._stamped[uid, key] = token
+
+    def _check_promptness(self, change: Change, term: Term) -> None:
+        if not self._strict.on_time:
+            return
+        latest = max(term.ends + SKEW + PROMPT, self.trouble_at + 5.0) + self._strict.patience
+        late = change.time - term.ends
+        assert change.time <= latest, f"{change.key.name} was freed {late:.2f}s after it had run out"
+
+    def _check_turn(self, change: Change, asset: str, uid: str) -> None:
+        chosen = self._locks.get(uid)
+        if not self._strict.in_order or chosen is None:
+            return
+        slack = self._strict.patience
+        over = _wait_over(chosen)
+        assert over is None or change.time <= over + SKEW + slack, "granted though its wait was over"
+        for other in self._locks.values():
+            if other["spec"]["assetName"] != asset or other.get("status", {}).get("state") not in (
+                None,
+                "Pending",
+            ):
+                continue
+            over = _wait_over(other)
+            known = change.time - self._seen_at[other["metadata"]["uid"]] > slack
+            eligible = known and (over is None or change.time < over - slack)
+            name, better = chosen["metadata"]["name"], other["metadata"]["name"]
+            assert not eligible or _rank(chosen) <= _rank(other), f"{name} was granted before {better}"
+
+    def _on_end(self, change: Change, lock: Json, state: str) -> None:
+        name, asset, strict = change.key.name, lock["spec"]["assetName"], self._strict
+        term = self._terms.get(asset)
+        if state == "Expired" and strict.full_terms and term and term.acquisition == lock["metadata"]["uid"]:
+            assert change.time >= term.ends, f"{name} ended {term.ends - change.time:.2f}s early"
+        reason = next(c["reason"] for c in lock["status"]["conditions"] if c["type"] == "Finished")
+        if state == "Revoked":
+            assert self.leases_deleted_by_hand, f"{name} was revoked ({reason}) though nobody took its Lease"
+        if state == "Failed" and reason == "WaitTimeout" and strict.full_terms:
+            over = _wait_over(lock)
+            assert over is None or change.time >= over - 1.0, f"{name} was failed before its wait was over"
+        if state == "Failed" and strict.in_order:
+            assert reason in ("WaitTimeout", "Locked"), f"{name} failed for {reason}"
+
+    def waiting(self) -> list[str]:
+        """The AssetLocks that have not ended."""
+        return [
+            lock["metadata"]["name"]
+            for lock in self._locks.values()
+            if lock.get("status", {}).get("state") not in TERMINAL
+        ]
+
+
+def _content(obj: Json) -> object:
+    return obj.get("data")
+
+
+def _seconds(text: str) -> float:
+    return (datetime.datetime.fromisoformat(text) - EPOCH).total_seconds()
+
+
+def _wait_over(lock: Json) -> float | None:
+    """The latest moment at which its wait is over; `None` when it does not wait at all."""
+    wait = parse_duration(lock["spec"].get("wait", "0s")).total_seconds()
+    return _seconds(lock["metadata"]["creationTimestamp"]) + 1.0 + wait if wait else None
+
+
+def _rank(lock: Json) -> tuple[int, str, str]:
+    metadata = lock["metadata"]
+    return (-lock["spec"].get("priority", 0), metadata["creationTimestamp"], metadata["uid"])
+
+
+def _term(change: Change) -> Term | None:
+    if change.new is None:
+        return None
+    lease = change.new.obj
+    spec = lease["spec"]
+    if not spec.get("holderIdentity"):
+        return None
+    acquisition = lease["metadata"].get("annotations", {}).get(names.ACQUISITION_ANNOTATION)
+    return Term(
+        acquisition or lease["metadata"]["uid"],
+        _seconds(spec["renewTime"]) + spec["leaseDurationSeconds"],
+    )

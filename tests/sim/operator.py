@@ -1,0 +1,104 @@
+"""The real controller as a process of the simulation: fed as kopf would, leading when elected."""
+
+import asyncio
+import functools
+import logging
+import random
+from typing import Any
+
+from tests.sim.freezing import Detached, Gate
+from tests.sim.virtual import VirtualLoop
+from tests.sim.world import Process
+
+from assetlock.controller.controller import Controller
+from assetlock.controller.leadership import Elector, LeadershipLost
+from assetlock.core import names
+from assetlock.core.decision import Happening
+from assetlock.core.observation import Limits
+from assetlock.kube.api import Api
+from assetlock.kube.reflector import Reflector
+from assetlock.kube.resources import ASSETLOCKS, ASSETS, LEASES, Object, Resource
+
+RESTART_AFTER = 1.0
+
+
+class _Silent:
+    def tell(self, namespace: str, happening: Happening) -> None:
+        """Nobody listens."""
+
+
+class Operator:
+    """One replica. `elected`: it stands for election; otherwise it always acts, beside others that do."""
+
+    def __init__(self, seed: int | str, *, elected: bool, freezes: bool) -> None:
+        self.gate = Gate()
+        self._seed = seed
+        self._elected = elected
+        self._freezes = freezes
+
+    async def run(self, process: Process) -> None:
+        """The process: run by whatever restarts it when it exits."""
+        self.gate.enter()
+        for start in range(1000):
+            try:
+                await self._run_once(process, f"{process.name}_{process.starts}_{start}")
+            except* LeadershipLost:
+                await asyncio.sleep(RESTART_AFTER)
+
+    async def _run_once(self, process: Process, identity: str) -> None:
+        rng = random.Random(f"{self._seed}/{identity}")
+        transport = Detached(process.client) if self._freezes else process.client
+        api = Api(transport, random=rng.random)
+        controller = Controller(api, process.clock, Limits(), _Silent())
+        elector = Elector(api, process.clock, identity)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for resource, selector in ((ASSETS, ""), (ASSETLOCKS, ""), (LEASES, names.ASSET_LABEL)):
+                    feeder = _feeder(api, process, controller, resource, selector, rng)
+                    tasks.create_task(feeder.run(), name=f"{process.name} watches {resource.plural}")
+                tasks.create_task(self._lead(controller, elector), name=f"{process.name} leads")
+        except* LeadershipLost:
+            await elector.release()
+            raise
+
+    async def _lead(self, controller: Controller, elector: Elector) -> None:
+        if not self._elected:
+            await controller.run()
+            return
+        await elector.acquire()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(controller.run())
+            tasks.create_task(elector.keep())
+
+
+def _feeder(
+    api: Api, process: Process, controller: Controller, resource: Resource, selector: str, rng: random.Random
+) -> Reflector:
+    """Like kopf: what is listed (again) comes without a type, and what vanished meanwhile not at all."""
+
+    def on_replace(items: list[Object], _version: str) -> None:
+        for item in items:
+            controller.event(resource.kind, None, item)
+
+    return Reflector(
+        api,
+        resource,
+        on_replace=on_replace,
+        on_event=functools.partial(controller.event, resource.kind),
+        label_selector=selector,
+        clock=process.clock.monotonic,
+        random=rng.random,
+    )
+
+
+class FailOnErrors(logging.Handler):
+    """Whatever the controller has to log as an error ends the simulation: it never should."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        super().__init__(logging.ERROR)
+        self._loop = loop
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take the exception, if there is one."""
+        cause: Any = record.exc_info[1] if record.exc_info else None
+        self._loop.fail(cause or RuntimeError(record.getMessage()))

@@ -1,0 +1,251 @@
+"""One schedule: everything that happens in it follows from its seed.
+
+Two controllers, clients of all kinds, and trouble as the plan has it; then the trouble ends, and all must settle.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tests.sim import faults, freezing, policies
+from tests.sim.admission import ADMIN, User
+from tests.sim.clients import NAMESPACE, Board, Job, Locker, Writer, delete_leases, send, users_of
+from tests.sim.judges import Judges, Strictness
+from tests.sim.kinds import ASSETS, CONFIGMAPS, LEASES
+from tests.sim.operator import FailOnErrors, Operator
+from tests.sim.store import Change
+from tests.sim.virtual import VirtualLoop
+from tests.sim.world import Broken, Process, World, shrink, simulate
+
+from assetlock.core import names
+from assetlock.kube import resources
+
+SETTLE_LIMIT = 150.0
+_LOG = logging.getLogger("assetlock")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is drawn before a schedule begins."""
+
+    seconds: float
+    roughness: float
+    slow_commits: float
+    elected: bool
+    crashes: int
+    freezes: int
+    skews: tuple[float, float]
+    jumps: int
+    lockers: int
+    jobs: int
+    shared_target: bool
+    meddling: bool
+
+    @classmethod
+    def of(cls, seed: int | str) -> "Plan":
+        """A third of all schedules are calm, the others have one or several kinds of trouble."""
+        rng = random.Random(f"plan/{seed}")
+        calm = rng.random() < 0.25
+
+        def sometimes(chance: float) -> bool:
+            return not calm and rng.random() < chance
+
+        skewed = sometimes(0.3)
+        return cls(
+            seconds=rng.choice([8.0, 15.0]),
+            roughness=rng.choice([0.5, 1.0, 3.0]) if sometimes(0.5) else 0.0,
+            slow_commits=rng.choice([0.02, 0.2, 2.0]) if sometimes(0.4) else 0.0,
+            elected=rng.random() < 0.5,
+            crashes=rng.choice([1, 3]) if sometimes(0.4) else 0,
+            freezes=rng.choice([1, 3]) if sometimes(0.4) else 0,
+            skews=(rng.uniform(-3600, 3600), rng.uniform(-3600, 3600)) if skewed else (0.0, 0.0),
+            jumps=2 if sometimes(0.15) else 0,
+            lockers=rng.choice([1, 2, 4]),
+            jobs=rng.choice([0, 1, 2]),
+            shared_target=rng.random() < 0.2,
+            meddling=sometimes(0.25),
+        )
+
+    @property
+    def strictness(self) -> Strictness:
+        """What may be asked of a schedule with such troubles."""
+        off = self.skews != (0.0, 0.0) or self.jumps > 0
+        stopped = self.crashes > 0 or self.freezes > 0
+        delayed = self.roughness > 0 or self.slow_commits > 0.1
+        return Strictness(
+            in_order=not (off or delayed or stopped or self.meddling),
+            on_time=not (off or delayed),
+            full_terms=not off,
+            patience=0.15 + 8 * self.slow_commits,
+        )
+
+
+class Story:
+    """A schedule as it runs."""
+
+    def __init__(self, world: World, plan: Plan) -> None:
+        self._world = world
+        self._plan = plan
+        self._assets = ["vm", "db"] if plan.shared_target else ["vm"]
+        self._targets = ["config", "more"]
+        self.judges = Judges(world.server.store, plan.strictness)
+        self._operators: list[tuple[Operator, Process]] = []
+        self._left = {"crash": plan.crashes, "freeze": plan.freezes}
+        self._strikes: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Set up, act, and settle."""
+        world, plan = self._world, self._plan
+        assert isinstance(world.loop, VirtualLoop)
+        if plan.freezes:
+            freezing.install(world.loop)
+        world.judges.append(self.judges)
+        world.server.writer.plugins += policies.plugins(world.server.clock, world.seed)
+        await self._set_up()
+        board = Board(world.server.store)
+        for number, skew in enumerate(plan.skews):
+            operator = Operator(world.seed, elected=plan.elected, freezes=plan.freezes > 0)
+            user = User(names.CONTROLLER_USER)
+            process = world.process(f"operator-{number}", operator.run, user=user, skew=skew)
+            self._operators.append((operator, process))
+        if plan.crashes or plan.freezes:
+            world.server.store.on_commit.append(self._maybe_strike)
+        clients = self._clients(board)
+        acting = [asyncio.create_task(self._jump())] if plan.jumps else []
+        if plan.meddling:
+            meddling = delete_leases(world, board, self._random("meddling"), self._assets)
+            acting.append(asyncio.create_task(meddling))
+        await asyncio.sleep(plan.seconds)
+        for task in acting:
+            task.cancel()
+        await self._settle(clients)
+
+    def _random(self, purpose: str) -> random.Random:
+        return random.Random(f"{purpose}/{self._world.seed}")
+
+    async def _set_up(self) -> None:
+        admin = self._world.client(ADMIN)
+        for name in self._targets:
+            body: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+            await send(admin, "POST", resources.CONFIG_MAPS.path(NAMESPACE), {**body, "data": {}})
+        named = [{"apiVersion": "v1", "kind": "ConfigMap", "name": name} for name in self._targets]
+        for asset, targets in zip(self._assets, (named, named[:1]), strict=False):
+            body = {
+                "apiVersion": names.API_VERSION,
+                "kind": "Asset",
+                "metadata": {"name": asset},
+                "spec": {"type": "VM", "targets": targets},
+            }
+            await send(admin, "POST", resources.ASSETS.path(NAMESPACE), body)
+
+    def _clients(self, board: Board) -> list[Process]:
+        world, plan, end = self._world, self._plan, self._world.loop.time() + self._plan.seconds
+        users = list(users_of(plan.lockers)) + [f"job-{number}" for number in range(plan.jobs)]
+        clients = []
+        for user in users:
+            kind = Job if user.startswith("job") else Locker
+            client = kind(board, self._random(user), self._assets, end)
+            clients.append(world.process(user, client.run))
+        writer = Writer(world, self._random("writer"), [*users, "stranger"], self._targets, end)
+        clients.append(world.process("writer", writer.run))
+        return clients
+
+    def _maybe_strike(self, change: Change) -> None:
+        """Trouble finds controllers where it hurts: between two of their writes."""
+        rng, left = self._world.random, self._left
+        kinds = [kind for kind, count in left.items() if count]
+        if not kinds or change.user != names.CONTROLLER_USER or rng.random() > 0.1:
+            return
+        kind = rng.choice(kinds)
+        left[kind] -= 1
+        operator, process = rng.choice(self._operators)
+        hit = self._crash(operator, process) if kind == "crash" else self._freeze(operator)
+        task = asyncio.get_running_loop().create_task(hit, name=kind)
+        self._strikes.add(task)
+        task.add_done_callback(self._strikes.discard)
+
+    async def _crash(self, operator: Operator, process: Process) -> None:
+        await asyncio.sleep(self._world.random.uniform(0, 0.02))
+        process.client.crash()
+        operator.gate.open()
+        self.judges.trouble_at = float("inf")
+        await process.restart(after=self._world.random.expovariate(0.5))
+        self.judges.trouble_at = self._world.loop.time()
+
+    async def _freeze(self, operator: Operator) -> None:
+        rng = self._world.random
+        await asyncio.sleep(rng.uniform(0, 0.02))
+        operator.gate.closed = True
+        self.judges.trouble_at = float("inf")
+        await asyncio.sleep(rng.choice([0.5, 3.0, 6.0, 12.0]) * rng.uniform(0.8, 1.2))
+        operator.gate.open()
+        self.judges.trouble_at = self._world.loop.time()
+
+    async def _jump(self) -> None:
+        rng = self._random("jumps")
+        while True:
+            await asyncio.sleep(rng.uniform(1, 8))
+            _, process = rng.choice(self._operators)
+            process.clock.jump(rng.uniform(-3600, 3600))
+
+    async def _settle(self, clients: list[Process]) -> None:
+        """All trouble ends; what was asked for is granted or fails, and nothing of it stays."""
+        self._left = {}
+        while self._strikes:
+            await asyncio.wait(self._strikes)
+        self._world.quiet()
+        loop, begun = self._world.loop, self._world.loop.time()
+        while left := self._left_over(clients):
+            assert loop.time() < begun + SETTLE_LIMIT, f"after {SETTLE_LIMIT}s there are still {left}"
+            await asyncio.sleep(1.0)
+
+    def _left_over(self, clients: list[Process]) -> list[str]:
+        store = self._world.server.store
+        left = [f"client {c.name}" for c in clients if c.task and not c.task.done()]
+        left += [f"lock {name}" for name in self.judges.waiting()]
+        for key, _ in store.select(LEASES):
+            left += [f"Lease {key.name}"] if key.name.startswith("asset.") else []
+        for key, version in store.select(CONFIGMAPS):
+            left += [f"stamps on {key.name}"] if policies.claims_on(version.obj) else []
+        for key, version in store.select(ASSETS):
+            status = version.obj.get("status", {})
+            if status.get("lockState") != "Unlocked" or status.get("queueLength"):
+                left.append(f"status of {key.name}: {status}")
+        return left
+
+
+def play(seed: int | str, muted: Mapping[str, Collection[int]] | None = None, plan: Plan | None = None) -> World:
+    """Run the schedule of a seed. Raises `Broken` when something was not as it must be."""
+    plan = plan or Plan.of(seed)
+
+    async def story(world: World) -> None:
+        assert isinstance(world.loop, VirtualLoop)
+        handler = FailOnErrors(world.loop)
+        _LOG.addHandler(handler)
+        level, propagate = _LOG.level, _LOG.propagate
+        _LOG.setLevel(logging.ERROR)
+        _LOG.propagate = False
+        try:
+            await Story(world, plan).run()
+        finally:
+            _LOG.removeHandler(handler)
+            _LOG.setLevel(level)
+            _LOG.propagate = propagate
+
+    random.seed(f"anything else/{seed}")
+    rates = faults.rough(plan.roughness) if plan.roughness else None
+    return simulate(
+        story, seed=seed, limit=3600, rates=rates, muted=muted, slow_commits=plan.slow_commits
+    )
+
+
+def smallest(broken: Broken) -> Broken:
+    """The failure with as few faults as will do."""
+
+    def rerun(muted: Mapping[str, Collection[int]]) -> None:
+        play(broken.seed, muted)
+
+    return shrink(rerun, broken)
