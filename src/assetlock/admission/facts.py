@@ -28,7 +28,6 @@ class AssetFacts:
     token: int
     holders: tuple[KnownHolder, ...]
     default_ttl: str | None = None
-    max_ttl: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,7 +63,6 @@ def asset_facts(asset: Object) -> AssetFacts:
         token=token if isinstance(token, int) else 0,
         holders=tuple(_holder(mapping(item)) for item in holders) if isinstance(holders, list) else (),
         default_ttl=text(spec.get("defaultTTL")) or None,
-        max_ttl=text(spec.get("maxTTL")) or None,
     )
 
 
