@@ -1,0 +1,159 @@
+"""Who may write to a locked target, and what becomes of the stamps."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import pytest
+
+from assetlock.admission import decide_fence
+from assetlock.admission.facts import AssetFacts, asset_facts
+from assetlock.admission.review import Review
+from assetlock.core import names
+from tests.admission.reviews import KEY, UID, applied, config_map, review, stamped, user
+
+NOW = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
+
+
+def admits(asked: Review) -> bool:
+    return decide_fence.admits(asked, decide_fence.claims_on(asked))
+
+
+def update(by: dict[str, Any], old: dict[str, Any], new: dict[str, Any] | None = None) -> Review:
+    return review("UPDATE", by=by, old=old, new=new or {**old, "data": {"colour": "blue"}})
+
+
+def refusal(asked: Review, asset: AssetFacts | None) -> Any:
+    claims = decide_fence.claims_on(asked)
+    return decide_fence.refused(asked, claims, {("shop", "vm"): asset}, NOW)
+
+
+def held_until(minutes: int) -> AssetFacts:
+    holder = {
+        "identity": "alice",
+        "acquireTime": "2029-12-31T23:00:00Z",
+        "expireTime": (NOW + datetime.timedelta(minutes=minutes)).isoformat(),
+        "reason": "kernel",
+    }
+    return asset_facts({"status": {"fencingToken": 7, "holders": [holder]}})
+
+
+def test_the_stamped_holder_writes_and_a_stranger_does_not() -> None:
+    assert admits(update(user("alice"), stamped("alice")))
+    assert not admits(update(user("bob"), stamped("alice")))
+    assert not admits(review("DELETE", by=user("bob"), old=stamped("alice")))
+
+
+def test_a_pods_lock_is_that_pods() -> None:
+    assert admits(update(user("alice", pod="p1"), stamped("alice", pod="p1")))
+    assert not admits(update(user("alice", pod="p2"), stamped("alice", pod="p1")))
+    assert not admits(update(user("alice"), stamped("alice", pod="p1")))
+
+
+def test_a_stamp_for_another_object_means_nothing() -> None:
+    assert admits(update(user("bob"), stamped("alice", uid="another")))
+
+
+def test_an_unreadable_stamp_admits_nobody() -> None:
+    broken = config_map(labels={names.FENCED_LABEL: "true"}, annotations={KEY: f"{UID}\nnonsense"})
+    assert not admits(update(user("alice"), broken))
+
+
+@pytest.mark.parametrize("value", [1, 1.0, True])
+def test_what_python_takes_for_equal_is_still_a_change(value: object) -> None:
+    old = {**stamped("alice"), "data": {"flag": 1}}
+    is_same = type(value) is int
+    assert admits(update(user("bob"), old, {**old, "data": {"flag": value}})) is is_same
+
+
+def test_the_bookkeeping_of_the_api_server_is_no_change() -> None:
+    old = stamped("alice")
+    metadata = {**old["metadata"], "managedFields": [{"manager": "x"}], "resourceVersion": "2"}
+    assert admits(update(user("bob"), old, {**old, "metadata": metadata}))
+
+
+def test_breaking_the_glass_is_admitted_and_nothing_is_put_back() -> None:
+    asked = update(user("bob", names.BREAK_GLASS_GROUP), stamped("alice"), config_map())
+    assert admits(asked)
+    assert decide_fence.admitted(asked, decide_fence.claims_on(asked)).patch == ()
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        config_map(colour="blue"),
+        config_map(colour="blue", labels=None, annotations=None),
+        config_map(colour="blue", labels={"app": "x"}, annotations={KEY: "old stamp", "note": "y"}),
+    ],
+    ids=["dropped", "null", "changed"],
+)
+def test_stamps_that_the_holder_drops_or_changes_are_put_back(new: dict[str, Any]) -> None:
+    asked = update(user("alice"), stamped("alice"), new)
+    patch = decide_fence.admitted(asked, decide_fence.claims_on(asked)).patch
+    after = applied(new, patch)
+    assert after["metadata"]["labels"][names.FENCED_LABEL] == "true"
+    assert after["metadata"]["annotations"][KEY] == stamped("alice")["metadata"]["annotations"][KEY]
+    assert after["data"] == {"colour": "blue"}
+
+
+def test_a_forged_stamp_is_taken_out() -> None:
+    old = config_map()
+    asked = update(user("bob"), old, stamped("bob"))
+    patch = decide_fence.admitted(asked, decide_fence.claims_on(asked)).patch
+    assert KEY not in applied(stamped("bob"), patch)["metadata"]["annotations"]
+
+
+def test_a_write_that_keeps_the_stamps_is_not_patched() -> None:
+    asked = update(user("alice"), stamped("alice"))
+    assert decide_fence.admitted(asked, decide_fence.claims_on(asked)).patch == ()
+
+
+def test_the_refusal_says_who_since_when_until_when_why_and_when_to_retry() -> None:
+    refused = refusal(update(user("bob"), stamped("alice")), held_until(minutes=10))
+    assert (refused.code, refused.reason) == (423, "Locked")
+    assert "alice since 2029-12-31T23:00:00Z until 2030-01-01T00:10:00Z (kernel)" in refused.message
+    assert refused.causes == ("alice since 2029-12-31T23:00:00Z until 2030-01-01T00:10:00Z (kernel)",)
+    assert refused.retry_after == 60
+
+
+def test_a_lock_that_is_just_ending_is_worth_a_retry_at_once() -> None:
+    refused = refusal(update(user("bob"), stamped("alice")), asset_facts({"status": {"fencingToken": 7}}))
+    assert "is being freed: try again" in refused.message
+    assert refused.retry_after == 1
+
+
+@pytest.mark.parametrize("asset", [None, asset_facts({"status": {"fencingToken": 9, "holders": [{}]}})])
+def test_what_is_not_known_of_the_asset_is_told_from_the_stamp(asset: AssetFacts | None) -> None:
+    assert "held by alice" in refusal(update(user("bob"), stamped("alice")), asset).message
+
+
+def test_two_hundred_holders_are_ten_and_the_number_of_the_rest() -> None:
+    many = stamped(*(f"user-{n} " + "x" * 300 for n in range(200)))
+    refused = refusal(update(user("bob"), many), None)
+    assert "and 190 more" in refused.message
+    assert len(refused.message.encode()) < 5 * 1024
+    assert len(refused.causes) == 10
+
+
+def test_controllers_update_but_do_not_delete() -> None:
+    controller = user("system:serviceaccount:kube-system:deployment-controller")
+    assert admits(update(controller, stamped("alice")))
+    assert not admits(review("DELETE", by=controller, old=stamped("alice")))
+
+
+def test_the_kubelet_updates_its_own_node_alone() -> None:
+    node = stamped("alice")
+    asked = {"old": node, "new": {**node, "data": {}}, "kind": "Node"}
+    assert admits(review("UPDATE", by=user("system:node:settings"), **asked))
+    assert not admits(review("UPDATE", by=user("system:node:other"), **asked))
+    assert not admits(review("UPDATE", by=user("system:node:settings"), old=node, new=asked["new"]))
+
+
+def test_what_is_being_deleted_may_be_finished_but_not_changed() -> None:
+    going = stamped("alice")
+    going["metadata"] |= {"deletionTimestamp": "2030-01-01T00:00:00Z", "finalizers": ["a/b"]}
+    finished = {**going, "metadata": {k: v for k, v in going["metadata"].items() if k != "finalizers"}}
+    assert admits(update(user("bob"), going, finished))
+    assert admits(review("DELETE", by=user("kubelet"), old=going))
+    assert not admits(update(user("bob"), going))

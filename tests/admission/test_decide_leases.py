@@ -1,0 +1,145 @@
+"""Leases that are locks: whose they are, and what is written into them."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import pytest
+
+from assetlock.admission import decide_leases
+from assetlock.admission.decide_leases import Terms
+from assetlock.admission.verdict import Admitted, Refused
+from assetlock.core import names
+from tests.admission.reviews import applied, lease, review, user
+
+NOW = datetime.datetime(2030, 1, 1, 12, tzinfo=datetime.UTC)
+TERMS = Terms(NOW, datetime.timedelta(minutes=30))
+NOW_TEXT = "2030-01-01T12:00:00.000000Z"
+EARLIER = "2030-01-01T11:59:30.000000Z"
+
+
+def after(operation: str, terms: Terms = TERMS, **parts: Any) -> dict[str, Any]:
+    """The Lease as it would be stored."""
+    asked = review(operation, kind="Lease", **parts)
+    verdict = decide_leases.decide(asked, terms)
+    assert isinstance(verdict, Admitted), verdict
+    return applied(parts["new"], verdict.patch)
+
+
+def refused(operation: str, terms: Terms = TERMS, **parts: Any) -> Refused:
+    verdict = decide_leases.decide(review(operation, kind="Lease", **parts), terms)
+    assert isinstance(verdict, Refused)
+    return verdict
+
+
+def test_a_new_lease_gets_owner_acquisition_and_our_times() -> None:
+    wishful = lease(owner="somebody", renewTime="2099-01-01T00:00:00.000000Z", leaseTransitions=40)
+    wishful["metadata"]["annotations"] |= {names.TOKEN_ANNOTATION: "9", names.LOCK_ANNOTATION: "x"}
+    stored = after("CREATE", by=user("bob"), new=wishful)
+    assert stored["metadata"]["annotations"] == {
+        names.OWNER_ANNOTATION: "- bob",
+        names.ACQUISITION_ANNOTATION: "review-1",
+    }
+    assert stored["spec"] == {
+        "holderIdentity": "job-1",
+        "leaseDurationSeconds": 60,
+        "acquireTime": NOW_TEXT,
+        "renewTime": NOW_TEXT,
+        "leaseTransitions": 0,
+    }
+
+
+def test_a_pods_lease_is_that_pods_unless_it_says_otherwise() -> None:
+    bound = after("CREATE", by=user("bob", pod="p1"), new=lease())
+    assert bound["metadata"]["annotations"][names.OWNER_ANNOTATION] == "p1 bob"
+    shared = lease()
+    shared["metadata"]["annotations"][names.BIND_TO_ANNOTATION] = "User"
+    free = after("CREATE", by=user("bob", pod="p1"), new=shared)
+    assert free["metadata"]["annotations"][names.OWNER_ANNOTATION] == "- bob"
+
+
+def test_a_lease_without_a_duration_gets_the_default() -> None:
+    stored = after("CREATE", by=user("bob"), new=lease(leaseDurationSeconds=None))
+    assert stored["spec"]["leaseDurationSeconds"] == 1800
+
+
+@pytest.mark.parametrize("seconds", [0, -1, 86401, 2147483647])
+def test_an_absurd_duration_is_refused(seconds: int) -> None:
+    assert refused("CREATE", by=user("bob"), new=lease(leaseDurationSeconds=seconds)).code == 422
+
+
+def test_a_renewal_counts_from_our_clock_and_keeps_the_acquisition() -> None:
+    old = lease(acquireTime=EARLIER, renewTime=EARLIER, leaseTransitions=3)
+    new = lease(owner=None, renewTime="2099-01-01T00:00:00.000000Z", leaseTransitions=9)
+    stored = after("UPDATE", by=user("alice"), old=old, new=new)
+    assert stored["metadata"]["annotations"] == old["metadata"]["annotations"]
+    assert stored["spec"] == {**old["spec"], "renewTime": NOW_TEXT}
+
+
+def test_a_change_by_who_may_unlock_is_no_sign_of_life() -> None:
+    old = lease(acquireTime=EARLIER, renewTime=EARLIER, leaseTransitions=3)
+    new = lease(leaseDurationSeconds=5, renewTime=NOW_TEXT)
+    terms = Terms(NOW, datetime.timedelta(minutes=30), may_unlock=True)
+    stored = after("UPDATE", terms, by=user("admin"), old=old, new=new)
+    assert stored["spec"]["renewTime"] == EARLIER
+
+
+@pytest.mark.parametrize("new", [lease("mine"), lease(""), lease(leaseDurationSeconds=5), None])
+def test_somebody_elses_lease_is_locked_with_its_holder_named(new: dict[str, Any] | None) -> None:
+    operation = "UPDATE" if new else "DELETE"
+    refusal = refused(operation, by=user("bob"), old=lease(acquireTime=EARLIER, renewTime=EARLIER), new=new)
+    assert (refusal.code, refusal.retry_after) == (423, 30)
+    assert "held as 'job-1' by alice since 2030-01-01T11:59:30Z until 2030-01-01T12:00:30Z" in refusal.message
+
+
+def test_an_expired_lease_is_freed_by_the_operator_and_not_taken() -> None:
+    old = lease(renewTime="2030-01-01T11:00:00.000000Z")
+    refusal = refused("UPDATE", by=user("bob"), old=old, new=lease("mine"))
+    assert "ran out at 2030-01-01T11:01:00Z and is being freed" in refusal.message
+
+
+def test_a_lease_is_not_called_expired_within_the_skew() -> None:
+    old = lease(renewTime="2030-01-01T11:58:59.500000Z")
+    assert "is held" in refused("UPDATE", by=user("bob"), old=old, new=lease("mine")).message
+
+
+def test_the_lease_of_an_assetlock_is_changed_through_that() -> None:
+    old = lease()
+    old["metadata"]["annotations"][names.LOCK_ANNOTATION] = "patching"
+    refusal = refused("DELETE", by=user("alice"), old=old)
+    assert "held through the AssetLock patching" in refusal.message
+
+
+def test_taking_a_free_lease_is_a_new_acquisition() -> None:
+    old = lease("", owner=None, leaseTransitions=3)
+    new = lease("mine", owner=None, leaseTransitions=3)
+    new["metadata"]["annotations"][names.TOKEN_ANNOTATION] = "7"
+    stored = after("UPDATE", by=user("bob"), old=old, new=new)
+    assert stored["metadata"]["annotations"] == {
+        names.OWNER_ANNOTATION: "- bob",
+        names.ACQUISITION_ANNOTATION: "review-1",
+    }
+    assert stored["spec"]["leaseTransitions"] == 4
+
+
+def test_the_same_user_under_another_identity_is_a_new_acquisition() -> None:
+    stored = after("UPDATE", by=user("alice"), old=lease(), new=lease("job-2"))
+    assert stored["metadata"]["annotations"][names.ACQUISITION_ANNOTATION] == "review-1"
+
+
+def test_nothing_of_an_acquisition_stays_on_a_freed_lease() -> None:
+    stored = after("UPDATE", by=user("alice"), old=lease(), new=lease(""))
+    assert stored["metadata"]["annotations"] == {}
+
+
+def test_collectors_delete_without_being_asked_for_rights() -> None:
+    collector = user("system:serviceaccount:kube-system:generic-garbage-collector")
+    assert not decide_leases.needs_unlock(review("DELETE", kind="Lease", by=collector, old=lease()))
+
+
+def test_a_lease_that_names_no_holder_is_made_with_a_warning() -> None:
+    asked = review("CREATE", kind="Lease", by=user("bob"), new=lease(None, owner=None))
+    verdict = decide_leases.decide(asked, TERMS)
+    assert isinstance(verdict, Admitted)
+    assert "locks nothing" in verdict.warnings[0]

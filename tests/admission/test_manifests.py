@@ -1,0 +1,70 @@
+"""The manifests: well-formed, complete, and in an order that can be applied."""
+
+from __future__ import annotations
+
+import copy
+
+import kubernetes_validate
+import pytest
+
+from assetlock.admission.install import located, manifests
+from assetlock.core import names
+
+ALL = list(manifests("manifests"))
+OLDEST = "1.31"
+
+
+@pytest.mark.parametrize("manifest", ALL, ids=lambda one: f"{one['kind']}-{one['metadata']['name']}")
+def test_every_manifest_is_what_kubernetes_expects(manifest: dict[str, object]) -> None:
+    for version in (OLDEST, kubernetes_validate.latest_version()):
+        kubernetes_validate.validate(manifest, version, strict=True)
+
+
+def test_namespaces_and_rights_come_before_webhooks() -> None:
+    kinds = [manifest["kind"] for manifest in ALL]
+    assert kinds[0] == "Namespace"
+    assert kinds[-1] == "MutatingWebhookConfiguration"
+
+
+def test_every_policy_is_bound_and_denies() -> None:
+    bound = {
+        manifest["spec"]["policyName"]: manifest["spec"]["validationActions"]
+        for manifest in ALL
+        if manifest["kind"] == "ValidatingAdmissionPolicyBinding"
+    }
+    policies = [m["metadata"]["name"] for m in ALL if m["kind"] == "ValidatingAdmissionPolicy"]
+    assert bound == {policy: ["Deny"] for policy in policies}
+
+
+def test_the_operator_and_break_glass_pass_every_policy() -> None:
+    for policy in (m for m in ALL if m["kind"] == "ValidatingAdmissionPolicy"):
+        conditions = " ".join(item["expression"] for item in policy["spec"]["matchConditions"])
+        assert names.CONTROLLER_USER in conditions
+        assert names.BREAK_GLASS_GROUP in conditions
+
+
+def test_only_webhooks_on_our_own_group_fail_closed() -> None:
+    for webhook in _webhooks(ALL[-1]):
+        if webhook["failurePolicy"] == "Fail":
+            assert {group for rule in webhook["rules"] for group in rule["apiGroups"]} == {names.GROUP}
+            assert {verb for rule in webhook["rules"] for verb in rule["operations"]} <= {"CREATE", "UPDATE"}
+
+
+def test_no_webhook_matches_an_unlabelled_object_of_others() -> None:
+    for webhook in _webhooks(ALL[-1]):
+        groups = {group for rule in webhook["rules"] for group in rule["apiGroups"]}
+        assert groups == {names.GROUP} or webhook["objectSelector"]
+
+
+def test_a_url_takes_the_place_of_the_service() -> None:
+    configuration = copy.deepcopy(ALL[-1])
+    located(configuration, "https://127.0.0.1:9443/", "PEM")
+    urls = {webhook["clientConfig"]["url"] for webhook in _webhooks(configuration)}
+    assert urls == {f"https://127.0.0.1:9443/{path}" for path in ("fence", "assets", "assetlocks", "leases")}
+    assert all("service" not in webhook["clientConfig"] for webhook in _webhooks(configuration))
+    assert all(webhook["clientConfig"]["caBundle"] == "UEVN" for webhook in _webhooks(configuration))
+
+
+def _webhooks(configuration: dict[str, object]) -> list[dict[str, dict[str, object]]]:
+    found: list[dict[str, dict[str, object]]] = configuration["webhooks"]  # type: ignore[assignment]
+    return found
