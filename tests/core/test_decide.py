@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assetlock.core import decision as d
+from assetlock.core.decide import decide
 from tests.core.world import World
 
 
@@ -167,6 +168,30 @@ def test_tokens_grow_although_the_lease_is_deleted_by_hand(world: World) -> None
     world.ask("second", "bob")
     world.settle()
     assert world.locks["second"]["status"]["fencingToken"] == 2
+
+
+def test_a_token_once_announced_on_a_lease_stays_that_of_its_acquisition(world: World) -> None:
+    world.hand_make("job", seconds=60)
+    world.settle()
+    assert world.asset is not None and world.lease is not None
+    world.asset["status"]["holders"] = []
+    world._touch(world.asset)
+    world.settle()
+    assert world.lease["metadata"]["annotations"]["assetlock.dev/token"] == "1"
+    assert [holder["fencingToken"] for holder in world.asset["status"]["holders"]] == [1]
+
+
+def test_no_fence_is_taken_down_before_the_lease_was_looked_for_live(world: World) -> None:
+    world.ask("first")
+    world.settle()
+    world.lease = None
+    world.locks.clear()
+    for expected in ("WriteAssetStatus", "PatchTarget"):
+        decision = decide(world.observe())
+        assert decision.confirm == (d.ConfirmLease(None),)
+        assert {*kinds(list(decision.writes))} == {expected}
+        for write in decision.writes:
+            world.apply(write)
 
 
 def test_a_terminating_lease_is_never_granted_into(world: World) -> None:
@@ -336,8 +361,6 @@ def test_a_settled_world_has_nothing_left_to_write(world: World) -> None:
 
 
 def _claim(world: World) -> d.Body:
-    from assetlock.core.decide import decide
-
     [claim] = decide(world.observe()).writes
     assert isinstance(claim, d.CreateLease)
     return claim.body

@@ -4,9 +4,10 @@ Two controllers, clients of all kinds, and trouble as the plan has it; then the 
 """
 
 import asyncio
+import contextlib
 import logging
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,6 +94,7 @@ class Story:
         self._targets = ["config", "more"]
         self.judges = Judges(world.server.store, plan.strictness)
         self._operators: list[tuple[Operator, Process]] = []
+        self._stricken: set[Operator] = set()
         self._left = {"crash": plan.crashes, "freeze": plan.freezes}
         self._strikes: set[asyncio.Task[None]] = set()
 
@@ -160,8 +162,11 @@ class Story:
         if not kinds or change.user != names.CONTROLLER_USER or rng.random() > 0.1:
             return
         kind = rng.choice(kinds)
-        left[kind] -= 1
         operator, process = rng.choice(self._operators)
+        if operator in self._stricken:
+            return
+        left[kind] -= 1
+        self._stricken.add(operator)
         hit = self._crash(operator, process) if kind == "crash" else self._freeze(operator)
         task = asyncio.get_running_loop().create_task(hit, name=kind)
         self._strikes.add(task)
@@ -169,20 +174,26 @@ class Story:
 
     async def _crash(self, operator: Operator, process: Process) -> None:
         await asyncio.sleep(self._world.random.uniform(0, 0.02))
-        process.client.crash()
-        operator.gate.open()
-        self.judges.trouble_at = float("inf")
-        await process.restart(after=self._world.random.expovariate(0.5))
-        self.judges.trouble_at = self._world.loop.time()
+        with self._trouble(operator):
+            await process.restart(after=self._world.random.expovariate(0.5))
 
     async def _freeze(self, operator: Operator) -> None:
         rng = self._world.random
         await asyncio.sleep(rng.uniform(0, 0.02))
-        operator.gate.closed = True
+        with self._trouble(operator):
+            operator.gate.closed = True
+            await asyncio.sleep(rng.choice([0.5, 3.0, 6.0, 12.0]) * rng.uniform(0.8, 1.2))
+            operator.gate.open()
+
+    @contextlib.contextmanager
+    def _trouble(self, operator: Operator) -> Iterator[None]:
+        """One operator is out of order; deadlines count from when all are well again."""
+        self._stricken.add(operator)
         self.judges.trouble_at = float("inf")
-        await asyncio.sleep(rng.choice([0.5, 3.0, 6.0, 12.0]) * rng.uniform(0.8, 1.2))
-        operator.gate.open()
-        self.judges.trouble_at = self._world.loop.time()
+        yield
+        self._stricken.discard(operator)
+        if not self._stricken:
+            self.judges.trouble_at = self._world.loop.time()
 
     async def _jump(self) -> None:
         rng = self._random("jumps")

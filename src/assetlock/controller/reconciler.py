@@ -50,6 +50,9 @@ MOST_ROUNDS = 50
 LEISURE = 1.0
 """Seconds between two rounds of writes that only show things, for one asset."""
 
+LATE = 0.001
+"""Seconds after a deadline at which it is looked at."""
+
 log = logging.getLogger(__name__)
 
 
@@ -227,10 +230,10 @@ class Reconciler:
         return due if due > self._clock.monotonic() else None
 
     def _at(self, moment: datetime.datetime | None) -> float | None:
-        """A time of day on the monotonic clock."""
+        """A time of day on the monotonic clock, a little late: a moment early there is nothing to do yet."""
         if moment is None:
             return None
-        return self._clock.monotonic() + max(0.0, (moment - self._clock.now()).total_seconds())
+        return self._clock.monotonic() + max(0.0, (moment - self._clock.now()).total_seconds()) + LATE
 
     @staticmethod
     def _earliest(*moments: float | None) -> float | None:

@@ -19,6 +19,9 @@ Key = TypeVar("Key", bound=Hashable)
 FIRST_BACKOFF = 0.1
 LONGEST_BACKOFF = 10.0
 
+RESOLUTION = 1e-6
+"""Seconds by which timers are late rather than early: nobody wakes up before there is something to do."""
+
 
 @dataclasses.dataclass(order=True, slots=True)
 class _Deadline(Generic[Key]):
@@ -101,4 +104,6 @@ class WorkQueue(Generic[Key]):
                 self.add(deadline.key)
 
     def _until_next_deadline(self) -> float | None:
-        return self._deadlines[0].at - self._clock.monotonic() if self._deadlines else None
+        if not self._deadlines:
+            return None
+        return max(0.0, self._deadlines[0].at - self._clock.monotonic()) + RESOLUTION

@@ -86,13 +86,13 @@ def _pass_on(situation: Situation) -> Decision | None:
 
 def _record(situation: Situation) -> Decision | None:
     """Fix the token: raise the Asset's high-water mark and name the holder there."""
-    asset, lock, recorded = situation.observation.asset, situation.lock, situation.recorded
+    asset, recorded = situation.observation.asset, situation.recorded
     if asset is None or not situation.holding:
         return None
     outdated = recorded and not situation.announced and situation.token_in_use > recorded.fencing_token
     if recorded is not None and len(asset.status.holders) == 1 and not outdated:
         return None
-    announced = lock.status.fencing_token if lock and lock.status.state is LockState.HELD else None
+    announced = situation.token_announced
     token = announced if announced == situation.token_in_use else situation.token_in_use + 1
     entry = statuses.holder_entry(situation, token)
     return Decision(writes=(WriteAssetStatus(statuses.asset_body(situation, [entry], token)),))
@@ -147,18 +147,22 @@ def _announce(situation: Situation) -> Decision | None:
 
 
 def _clear(situation: Situation) -> Decision | None:
-    """With nobody holding: take the holder off the Asset, then the stamps off the targets."""
+    """With nobody holding: take the holder off the Asset, then the stamps off the targets.
+
+    The Lease is looked for live first: one that was only not seen yet would be a holder left without its fence.
+    """
     observation = situation.observation
     lease = observation.lease
     if situation.holding or (lease is not None and lease.metadata.deletion_timestamp is None):
         return None
+    confirm = (ConfirmLease(lease.metadata.resource_version if lease else None),)
     asset = observation.asset
     if asset is not None and asset.status.holders:
         told = Happening("Asset", asset.metadata.name, asset.metadata.uid, "Unlocked", "the lock is free")
         body = statuses.asset_body(situation, [], situation.token_in_use)
-        return Decision(writes=(WriteAssetStatus(body, tells=(told,)),))
+        return Decision(confirm=confirm, writes=(WriteAssetStatus(body, tells=(told,)),))
     writes = [_unstamp(situation, target) for target in observation.targets if _is_stamped(situation, target)]
-    return Decision(writes=tuple(writes)) if writes else None
+    return Decision(confirm=confirm, writes=tuple(writes)) if writes else None
 
 
 def _unstamp_strays(situation: Situation) -> Decision | None:

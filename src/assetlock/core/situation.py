@@ -109,6 +109,15 @@ class Situation:
         return next((h for h in asset.status.holders if h.acquisition == self.tenure.acquisition), None)
 
     @functools.cached_property
+    def token_announced(self) -> int | None:
+        """The token that the holder has been told; ``None`` before that."""
+        lock, lease = self.lock, self.observation.lease
+        if lock is not None:
+            return lock.status.fencing_token if lock.status.state is LockState.HELD else None
+        told = lease.metadata.annotations.get(names.TOKEN_ANNOTATION, "") if lease else ""
+        return int(told) if told.isdecimal() else None
+
+    @functools.cached_property
     def announced(self) -> bool:
         """Whether the holder has been told its token."""
         recorded, lease = self.recorded, self.observation.lease
@@ -116,16 +125,15 @@ class Situation:
             return False
         if self.lock is not None:
             return self.lock.status.state is LockState.HELD
-        return lease.metadata.annotations.get(names.TOKEN_ANNOTATION) == str(recorded.fencing_token)
+        return self.token_announced == recorded.fencing_token
 
     @functools.cached_property
     def token_in_use(self) -> int:
         """The highest token that the Asset, its targets or its Lease have seen."""
-        asset, lease = self.observation.asset, self.observation.lease
-        announced = lease.metadata.annotations.get(names.TOKEN_ANNOTATION, "") if lease else ""
+        asset = self.observation.asset
         return max(
             asset.status.fencing_token if asset else 0,
-            int(announced) if announced.isdecimal() else 0,
+            self.token_announced or 0,
             *(stamp.token for stamp in map(self.stamp, self.observation.targets) if stamp),
             *(k.status.fencing_token or 0 for k in self.observation.locks),
             0,
