@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from dataclasses import dataclass
+from typing import Any
 
 from assetlock.core import names
 from assetlock.core.identity import Identity
@@ -36,9 +37,9 @@ class Cluster:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def get(self, kind: str, name: str) -> dict[str, object]:
+    def get(self, kind: str, name: str) -> dict[str, Any]:
         """An object as it is now."""
-        found: dict[str, object] = json.loads(self.must("get", kind, name, "--output=json"))
+        found: dict[str, Any] = json.loads(self.must("get", kind, name, "--output=json"))
         return found
 
     def uid(self, kind: str, name: str) -> str:
@@ -71,7 +72,7 @@ class Cluster:
         return self.run("create", "--filename=-", user=user, groups=groups, stdin=json.dumps(manifest)).stderr
 
 
-def config_map(name: str = "settings", **metadata: object) -> dict[str, object]:
+def config_map(name: str = "settings", **metadata: object) -> dict[str, Any]:
     """A small object to lock."""
     return {
         "apiVersion": "v1",
@@ -81,7 +82,7 @@ def config_map(name: str = "settings", **metadata: object) -> dict[str, object]:
     }
 
 
-def lease(asset: str = "vm", owner: str | None = None, **spec: object) -> dict[str, object]:
+def lease(asset: str = "vm", owner: str | None = None, **spec: object) -> dict[str, Any]:
     """A hand-made Lease that locks an asset."""
     metadata: dict[str, object] = {
         "name": names.lease_name(asset),

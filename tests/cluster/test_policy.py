@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import yaml
@@ -153,7 +154,6 @@ def test_nobody_fences_an_object_in_the_operators_place(cluster: Cluster) -> Non
 
 def test_a_copied_stamp_fences_nothing(locked: Cluster) -> None:
     original = locked.get("configmap", "settings")["metadata"]
-    assert isinstance(original, dict)
     copied = {"labels": original["labels"], "annotations": original["annotations"]}
     assert not locked.create(config_map("copy", **copied), user=STRANGER)
     locked.patch("configmap", "copy", colour("blue"), user=STRANGER)
@@ -303,7 +303,6 @@ def test_an_absurd_lease_duration_is_refused(cluster: Cluster, seconds: int) -> 
 def test_a_lease_that_locks_is_named_after_its_asset(cluster: Cluster) -> None:
     misnamed = lease(owner="alice")
     metadata = misnamed["metadata"]
-    assert isinstance(metadata, dict)
     metadata["name"] = "mine"
     assert "must be named asset.vm" in cluster.create(misnamed, user="alice", groups=PLAIN)
 
@@ -347,7 +346,6 @@ def test_a_freed_lease_is_taken_by_saying_who_takes_it(cluster: Cluster) -> None
 def test_the_lease_of_an_assetlock_is_the_operators(cluster: Cluster) -> None:
     held = lease(owner="alice")
     metadata = held["metadata"]
-    assert isinstance(metadata, dict)
     metadata["annotations"] |= {names.LOCK_ANNOTATION: "patching"}
     assert not cluster.create(held, user=names.CONTROLLER_USER)
     complaint = cluster.run("delete", "lease", "asset.vm", user="alice", groups=PLAIN).stderr
@@ -372,7 +370,8 @@ def test_a_delegate_locks_for_others(cluster: Cluster) -> None:
 
 def test_binding_to_a_pod_needs_a_pod(cluster: Cluster) -> None:
     claimed = {"username": "bob", "podName": "builder", "podUID": "made-up"}
-    lock = assetlock(None, bindTo="Pod", holder=claimed)
+    lock = assetlock(None, bindTo="Pod")
+    lock["spec"]["holder"] = claimed
     assert "needs a token that is bound to a pod" in cluster.create(lock, user="bob", groups=PLAIN)
 
 
@@ -442,7 +441,7 @@ def test_a_namespace_with_locks_in_it_can_be_deleted(cluster: Cluster) -> None:
     cluster.must("delete", "namespace", cluster.namespace, "--timeout=60s")
 
 
-def deployment() -> dict[str, object]:
+def deployment() -> dict[str, Any]:
     """A Deployment whose pods never run, as there is no kubelet."""
     labels = {"app": "web"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "none"}]}}
@@ -450,7 +449,7 @@ def deployment() -> dict[str, object]:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
 
 
-def assetlock(holder: str | None, **spec: object) -> dict[str, object]:
+def assetlock(holder: str | None, **spec: object) -> dict[str, Any]:
     """An AssetLock for somebody."""
     named = {"holder": {"username": holder}} if holder else {}
     return {
@@ -461,7 +460,7 @@ def assetlock(holder: str | None, **spec: object) -> dict[str, object]:
     }
 
 
-def asset() -> dict[str, object]:
+def asset() -> dict[str, Any]:
     """An Asset without targets."""
     spec = {"type": "VM"}
     return {"apiVersion": names.API_VERSION, "kind": "Asset", "metadata": {"name": "vm"}, "spec": spec}
