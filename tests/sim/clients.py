@@ -6,15 +6,14 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from assetlock.core import names
+from assetlock.kube.resources import ASSETLOCKS, CONFIG_MAPS, LEASES
+from assetlock.kube.transport import Reply, TransportError
 from tests.sim.admission import User
 from tests.sim.client import Client
 from tests.sim.policies import SUPERUSER
 from tests.sim.store import Change, Key, Store
 from tests.sim.world import Process, World
-
-from assetlock.core import names
-from assetlock.kube.resources import ASSETLOCKS, CONFIG_MAPS, LEASES
-from assetlock.kube.transport import Reply, TransportError
 
 NAMESPACE = "team-a"
 _HEADERS = {"accept": "application/json", "content-type": "application/json"}
@@ -152,7 +151,7 @@ class Job:
 
     async def _one(self, process: Process, asset: str) -> None:
         rng, name = self._random, names.lease_name(asset)
-        lease = {
+        lease: dict[str, Any] = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": {"name": name, "labels": {names.ASSET_LABEL: asset}},
@@ -197,6 +196,7 @@ class Writer:
         self._random = rng
         self._targets = targets
         self._until = until
+        self._under_way: set[asyncio.Task[Reply | None]] = set()
         self._clients = [Client(world.server, User(user), world.faults_for(f"as {user}")) for user in users]
 
     async def run(self, process: Process) -> None:
@@ -209,7 +209,9 @@ class Writer:
             client = self._random.choice(self._clients)
             path = CONFIG_MAPS.path(NAMESPACE, self._random.choice(self._targets))
             body = {"data": {"by": client.user.name, "number": str(number)}}
-            loop.create_task(send(client, "PATCH", path, body, _MERGE), name="write")
+            write = loop.create_task(send(client, "PATCH", path, body, _MERGE), name="write")
+            self._under_way.add(write)
+            write.add_done_callback(self._under_way.discard)
 
 
 async def delete_leases(world: World, board: Board, rng: random.Random, assets: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Stops a process as SIGSTOP does: nothing of it runs, what it had sent goes on, and on waking its overdue timers fire.
+"""Stops a process as SIGSTOP does: nothing of it runs, what it had sent goes on; when it wakes, overdue timers fire.
 
 Whose a callback is, its context tells: everything that is begun by code behind a gate is behind that gate too.
 """

@@ -7,12 +7,11 @@ AssetLock gone or terminal, the Lease gone or somebody else's. Whatever is known
 import dataclasses
 import datetime
 
+from assetlock.core import names
+from assetlock.model.durations import parse_duration
 from tests.sim.policies import claims_on
 from tests.sim.store import Change, Json, Key, Store
 from tests.sim.virtual import EPOCH
-
-from assetlock.core import names
-from assetlock.model.durations import parse_duration
 
 TERMINAL = frozenset({"Released", "Expired", "Revoked", "Failed", "Quarantined"})
 SKEW = 1.0

@@ -6,10 +6,6 @@ import logging
 import random
 from typing import Any
 
-from tests.sim.freezing import Detached, Gate
-from tests.sim.virtual import VirtualLoop
-from tests.sim.world import Process
-
 from assetlock.controller.controller import Controller
 from assetlock.controller.leadership import Elector, LeadershipLost
 from assetlock.core import names
@@ -18,6 +14,9 @@ from assetlock.core.observation import Limits
 from assetlock.kube.api import Api
 from assetlock.kube.reflector import Reflector
 from assetlock.kube.resources import ASSETLOCKS, ASSETS, LEASES, Object, Resource
+from tests.sim.freezing import Detached, Gate
+from tests.sim.virtual import VirtualLoop
+from tests.sim.world import Process
 
 RESTART_AFTER = 1.0
 

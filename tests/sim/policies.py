@@ -7,14 +7,13 @@ import random
 import uuid
 from typing import Any
 
+from assetlock.core import names
+from assetlock.model.times import format_micro_time
 from tests.sim import failures
 from tests.sim.admission import Attributes, Plugin
 from tests.sim.kinds import ASSETLOCKS, ASSETS, LEASES
 from tests.sim.store import Json
 from tests.sim.virtual import Clock
-
-from assetlock.core import names
-from assetlock.model.times import format_micro_time
 
 SUPERUSER = "root"
 _OURS = (

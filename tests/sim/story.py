@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from assetlock.core import names
+from assetlock.kube import resources
 from tests.sim import faults, freezing, policies
 from tests.sim.admission import ADMIN, User
 from tests.sim.clients import NAMESPACE, Board, Job, Locker, Writer, delete_leases, send, users_of
@@ -20,9 +22,6 @@ from tests.sim.operator import FailOnErrors, Operator
 from tests.sim.store import Change
 from tests.sim.virtual import VirtualLoop
 from tests.sim.world import Broken, Process, World, shrink, simulate
-
-from assetlock.core import names
-from assetlock.kube import resources
 
 SETTLE_LIMIT = 150.0
 _LOG = logging.getLogger("assetlock")
@@ -56,7 +55,7 @@ class Plan:
 
         skewed = sometimes(0.3)
         return cls(
-            seconds=rng.choice([8.0, 15.0]),
+            seconds=rng.choice([4.0, 10.0]),
             roughness=rng.choice([0.5, 1.0, 3.0]) if sometimes(0.5) else 0.0,
             slow_commits=rng.choice([0.02, 0.2, 2.0]) if sometimes(0.4) else 0.0,
             elected=rng.random() < 0.5,
@@ -228,7 +227,9 @@ class Story:
         return left
 
 
-def play(seed: int | str, muted: Mapping[str, Collection[int]] | None = None, plan: Plan | None = None) -> World:
+def play(
+    seed: int | str, muted: Mapping[str, Collection[int]] | None = None, plan: Plan | None = None
+) -> World:
     """Run the schedule of a seed. Raises `Broken` when something was not as it must be."""
     plan = plan or Plan.of(seed)
 
@@ -248,9 +249,7 @@ def play(seed: int | str, muted: Mapping[str, Collection[int]] | None = None, pl
 
     random.seed(f"anything else/{seed}")
     rates = faults.rough(plan.roughness) if plan.roughness else None
-    return simulate(
-        story, seed=seed, limit=3600, rates=rates, muted=muted, slow_commits=plan.slow_commits
-    )
+    return simulate(story, seed=seed, limit=3600, rates=rates, muted=muted, slow_commits=plan.slow_commits)
 
 
 def smallest(broken: Broken) -> Broken:

@@ -7,7 +7,6 @@ compared as numbers, which Kubernetes guarantees for its own storage since 1.35 
 
 from __future__ import annotations
 
-import datetime
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -81,17 +80,17 @@ class Collection(Generic[Model]):
 
 
 class Cache:
-    """All that is known of assets, and when it was first seen."""
+    """All that is known of assets, and when it was first seen: on the monotonic clock, since the other may be set."""
 
     def __init__(self) -> None:
         self.assets = Collection(Asset)
         self.locks = Collection(AssetLock)
         self.leases = Collection(Lease)
         self._locks_of: dict[AssetKey, dict[str, AssetLock]] = defaultdict(dict)
-        self._locks_seen: dict[str, datetime.datetime] = {}
-        self._terms: dict[AssetKey, tuple[tuple[object, ...], datetime.datetime]] = {}
+        self._locks_seen: dict[str, float] = {}
+        self._terms: dict[AssetKey, tuple[tuple[object, ...], float]] = {}
 
-    def put(self, raw: dict[str, Any], now: datetime.datetime) -> set[AssetKey]:
+    def put(self, raw: dict[str, Any], now: float) -> set[AssetKey]:
         """Take in a version of any of the three kinds; gives the assets that it changes something for."""
         kind = raw["kind"]
         if kind == "Asset":
@@ -129,9 +128,7 @@ class Cache:
         """Take in that a live read did not find an object that was known in ``version`` when it began."""
         return self._remove(kind, namespace, name, version)
 
-    def replace(
-        self, kind: str, raws: list[dict[str, Any]], version: int, now: datetime.datetime
-    ) -> set[AssetKey]:
+    def replace(self, kind: str, raws: list[dict[str, Any]], version: int, now: float) -> set[AssetKey]:
         """Take in a whole list, as of ``version``."""
         changed: set[AssetKey] = set()
         for raw in raws:
@@ -144,7 +141,7 @@ class Cache:
         """The AssetLocks that name this asset."""
         return tuple(self._locks_of.get(key, {}).values())
 
-    def locks_seen(self, key: AssetKey) -> dict[str, datetime.datetime]:
+    def locks_seen(self, key: AssetKey) -> dict[str, float]:
         """When each of them was first seen, by UID."""
         return {k.metadata.uid: self._locks_seen[k.metadata.uid] for k in self.locks_of(key)}
 
@@ -152,7 +149,7 @@ class Cache:
         """The asset's Lease."""
         return self.leases.get(key.namespace, names.lease_name(key.name))
 
-    def lease_seen(self, key: AssetKey) -> datetime.datetime | None:
+    def lease_seen(self, key: AssetKey) -> float | None:
         """When the present term of that Lease was first seen."""
         term = self._terms.get(key)
         return term[1] if term else None
@@ -192,7 +189,7 @@ class Cache:
         if not self._locks_of[key]:
             del self._locks_of[key]
 
-    def _note_term(self, lease: Lease, now: datetime.datetime) -> set[AssetKey]:
+    def _note_term(self, lease: Lease, now: float) -> set[AssetKey]:
         key = AssetKey(lease.metadata.namespace or "", _asset_of(lease))
         term = (
             lease.metadata.uid,

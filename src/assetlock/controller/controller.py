@@ -49,7 +49,7 @@ class Controller:
             self._relist.set()
         raw = {**raw, "kind": kind}
         deleted = event_type == "DELETED"
-        for key in self._cache.remove(raw) if deleted else self._cache.put(raw, self._clock.now()):
+        for key in self._cache.remove(raw) if deleted else self._cache.put(raw, self._clock.monotonic()):
             self._queue.add(key)
 
     @property
@@ -112,7 +112,7 @@ class Controller:
         for resource, selector in ((LEASES, names.ASSET_LABEL), (ASSETLOCKS, ""), (ASSETS, "")):
             found = await self._api.list(resource, label_selector=selector)
             version = int(found.resource_version)
-            changed = self._cache.replace(resource.kind, found.items, version, self._clock.now())
+            changed = self._cache.replace(resource.kind, found.items, version, self._clock.monotonic())
             if self._listed_at is not None:
                 for key in changed:
                     self._queue.add(key)

@@ -103,6 +103,7 @@ class Reconciler:
     async def _observe(self, key: AssetKey) -> Observation:
         asset = self._cache.assets.get(key.namespace, key.name)
         targets = await self._targets.observe(key, asset)
+        lease_seen = self._cache.lease_seen(key)
         return Observation(
             now=self._clock.now(),
             namespace=key.namespace,
@@ -110,11 +111,18 @@ class Reconciler:
             asset=self._cache.assets.get(key.namespace, key.name),
             locks=self._cache.locks_of(key),
             lease=self._cache.lease_of(key),
-            lease_seen=self._cache.lease_seen(key),
-            locks_seen=self._cache.locks_seen(key),
+            lease_seen=None if lease_seen is None else self._time_of_day(lease_seen),
+            locks_seen={uid: self._time_of_day(at) for uid, at in self._cache.locks_seen(key).items()},
             targets=targets,
             limits=self._limits,
         )
+
+    def _time_of_day(self, at: float) -> datetime.datetime:
+        """A moment of the monotonic clock as the wall clock would have shown it, had it always been as it is now.
+
+        So a wall clock that is set back does not make young what was seen long ago.
+        """
+        return self._clock.now() - datetime.timedelta(seconds=self._clock.monotonic() - at)
 
     async def _confirm(self, key: AssetKey, confirmations: Iterable[Confirmation]) -> bool:
         for confirmation in confirmations:
@@ -218,7 +226,7 @@ class Reconciler:
         self._targets.put(target, place, live)
 
     def _put(self, kind: str, raw: dict[str, Any]) -> None:
-        self._cache.put({**raw, "kind": kind}, self._clock.now())
+        self._cache.put({**raw, "kind": kind}, self._clock.monotonic())
 
     def _gone(self, kind: str, namespace: str, name: str, version: str) -> None:
         metadata = {"namespace": namespace, "name": name, "resourceVersion": version}

@@ -43,6 +43,7 @@ class WorkQueue(Generic[Key]):
         self._failures: dict[Key, int] = {}
         self._serial = 0
         self._changed = asyncio.Event()
+        self._front = asyncio.Lock()
 
     def __len__(self) -> int:
         return len(self._ready) + len(self._busy)
@@ -75,18 +76,19 @@ class WorkQueue(Generic[Key]):
         self._failures.pop(key, None)
 
     async def get(self) -> Key:
-        """The next key; call ``done`` when through with it."""
-        while True:
-            self._collect_due()
-            if self._ready:
-                key = next(iter(self._ready))
-                del self._ready[key]
-                self._busy.add(key)
-                return key
-            self._changed.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._until_next_deadline()):
-                    await self._changed.wait()
+        """The next key; call ``done`` when through with it. Of several who ask one waits, the others behind it."""
+        async with self._front:
+            while True:
+                self._collect_due()
+                if self._ready:
+                    key = next(iter(self._ready))
+                    del self._ready[key]
+                    self._busy.add(key)
+                    return key
+                self._changed.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._until_next_deadline()):
+                        await self._changed.wait()
 
     def done(self, key: Key) -> None:
         """The key may be handed out again."""
