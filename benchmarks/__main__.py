@@ -1,47 +1,49 @@
-"""Run every scenario on a control plane of its own, print the table, write ``build/bench.json``."""
+"""Run every scenario on control planes of its own, print the table, write ``build/bench.json``."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import pathlib
 import sys
+from collections.abc import AsyncIterator
 
 from assetlock.cli import stack
 from assetlock.dev import ControlPlane
 from assetlock.kube.api import Api
 from assetlock.kube.config import load_config
 from assetlock.kube.http import HttpTransport
-from assetlock.kube.resources import CONFIG_MAPS
 from benchmarks import rows, scenarios
 from benchmarks.bench import NAMESPACE, Bench
 
 REPORT = pathlib.Path("build/bench.json")
 
 
-async def _plain(cluster: ControlPlane) -> rows.Samples:
-    """Writes before anything of ours is in the cluster: the yardstick of writes that don't concern us."""
+@contextlib.asynccontextmanager
+async def _bench(cluster: ControlPlane) -> AsyncIterator[Bench]:
     api = Api(HttpTransport(load_config(cluster.kubeconfig)))
-    bench = Bench(api)
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plain"}, "data": {"value": "0"}}
-    await api.create(CONFIG_MAPS, NAMESPACE, body)
-    samples = [await bench.patch("plain") for _ in range(3 * scenarios.ROUNDS)]
-    await api.close()
-    return rows.Samples("before installing", samples[scenarios.ROUNDS :])
+    try:
+        yield Bench(api)
+    finally:
+        await api.close()
 
 
-async def _measured(cluster: ControlPlane, plain: rows.Samples) -> list[rows.Row]:
-    api = Api(HttpTransport(load_config(cluster.kubeconfig)))
-    bench = Bench(api)
-    async with scenarios.watching(bench):
-        taken = [await scenarios.unlocked_write(bench, plain)]
+async def _beside_a_plain_cluster(cluster: ControlPlane, plain: ControlPlane) -> rows.Row:
+    async with _bench(cluster) as ours, _bench(plain) as theirs:
+        return await scenarios.unlocked_write(ours, theirs)
+
+
+async def _alone(cluster: ControlPlane) -> list[rows.Row]:
+    taken = []
+    async with _bench(cluster) as bench, scenarios.watching(bench):
         for scenario in (
             scenarios.holder_write,
             scenarios.grant,
-            scenarios.throughput,
             scenarios.handover,
+            scenarios.throughput,
         ):
+            print(f"measuring: {scenario.__name__}", file=sys.stderr)
             taken.append(await scenario(bench))
-    await api.close()
     return taken
 
 
@@ -49,9 +51,11 @@ def main() -> int:
     """Measure; 1 when a bar is missed."""
     with ControlPlane() as cluster:
         cluster.kubectl("create", "namespace", NAMESPACE)
-        plain = asyncio.run(_plain(cluster))
         stack.start(cluster)
-        taken = asyncio.run(_measured(cluster, plain))
+        with ControlPlane() as plain:
+            plain.kubectl("create", "namespace", NAMESPACE)
+            taken = [asyncio.run(_beside_a_plain_cluster(cluster, plain))]
+        taken += asyncio.run(_alone(cluster))
     rows.show(taken)
     rows.save(taken, REPORT)
     return 0 if all(row.ok for row in taken) else 1

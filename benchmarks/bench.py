@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import time
 from collections import defaultdict
+from collections.abc import Collection
 from typing import Any
 
 from assetlock.kube.api import Api
+from assetlock.kube.errors import Conflict
 from assetlock.kube.resources import ASSETLOCKS, ASSETS, CONFIG_MAPS, LEASES
 
 NAMESPACE = "bench"
@@ -40,16 +43,29 @@ class Bench:
         async with asyncio.timeout(within):
             return await self._acquired[name]
 
+    async def next_acquired(self, names: Collection[str], *, within: float = 120.0) -> tuple[str, float]:
+        """Which of these locks is acquired first, and when that was seen."""
+        waiting = {self._acquired[name]: name for name in names}
+        done, _ = await asyncio.wait(waiting, timeout=within, return_when=asyncio.FIRST_COMPLETED)
+        if not done:
+            raise TimeoutError(f"none of {len(names)} locks was acquired within {within} s")
+        first = done.pop()
+        return waiting[first], first.result()
+
     async def make_asset(self, name: str) -> None:
         """An asset with one ConfigMap as its target."""
-        data = {"metadata": {"name": name, "namespace": NAMESPACE}, "data": {"value": "0"}}
-        await self.api.create(CONFIG_MAPS, NAMESPACE, {"apiVersion": "v1", "kind": "ConfigMap", **data})
+        await self.make_configmap(name)
         targets = [{"apiVersion": "v1", "kind": "ConfigMap", "name": name}]
         body = {
             "metadata": {"name": name, "namespace": NAMESPACE},
             "spec": {"type": "Bench", "targets": targets},
         }
         await self.api.create(ASSETS, NAMESPACE, {"apiVersion": ASSETS.api_version, "kind": "Asset", **body})
+
+    async def make_configmap(self, name: str) -> None:
+        """Something to write to."""
+        body = {"metadata": {"name": name, "namespace": NAMESPACE}, "data": {"value": "0"}}
+        await self.api.create(CONFIG_MAPS, NAMESPACE, {"apiVersion": "v1", "kind": "ConfigMap", **body})
 
     async def ask(self, asset: str, *, wait: str = "0s") -> dict[str, Any]:
         """Create an AssetLock."""
@@ -63,12 +79,14 @@ class Bench:
         return await self.api.create(ASSETLOCKS, NAMESPACE, body)
 
     async def release(self, name: str) -> None:
-        """Delete an AssetLock."""
-        live = await self.api.get(ASSETLOCKS, NAMESPACE, name)
-        meta = live["metadata"]
-        await self.api.delete(
-            ASSETLOCKS, NAMESPACE, name, uid=meta["uid"], resource_version=meta["resourceVersion"]
-        )
+        """Delete an AssetLock, in whatever version it is by now."""
+        while True:
+            meta = (await self.api.get(ASSETLOCKS, NAMESPACE, name))["metadata"]
+            with contextlib.suppress(Conflict):
+                await self.api.delete(
+                    ASSETLOCKS, NAMESPACE, name, uid=meta["uid"], resource_version=meta["resourceVersion"]
+                )
+                return
 
     async def raw_lease(self) -> tuple[float, float]:
         """Create and delete a plain Lease; gives the milliseconds of each."""
