@@ -28,6 +28,7 @@ name_option = click.option(
 @click.group()
 def dev() -> None:
     """Start, use and stop a real local control plane: etcd, kube-apiserver, kube-controller-manager."""
+    signal.signal(signal.SIGTERM, _interrupt)
 
 
 @dev.command()
@@ -38,7 +39,6 @@ def up(name: str, operator: bool, foreground: bool) -> None:
     """Start one; return when it is ready, with --operator when the operator serves too."""
     if not foreground and _is_up(name, operator):
         return
-    signal.signal(signal.SIGTERM, _interrupt)
     progress = Progress()
     begin = time.monotonic()
     provide(progress)
