@@ -6,7 +6,7 @@ import pytest
 
 from assetlock.core import decision as d
 from assetlock.core.decide import decide
-from tests.core.world import World
+from tests.core.world import Stale, World
 
 
 @pytest.fixture
@@ -188,10 +188,34 @@ def test_no_fence_is_taken_down_before_the_lease_was_looked_for_live(world: Worl
     world.locks.clear()
     for expected in ("WriteAssetStatus", "PatchTarget"):
         decision = decide(world.observe())
-        assert decision.confirm == (d.ConfirmLease(None),)
+        assert d.ConfirmLease(None) in decision.confirm
         assert {*kinds(list(decision.writes))} == {expected}
         for write in decision.writes:
             world.apply(write)
+
+
+def test_a_lock_that_a_sleeper_may_yet_announce_ends_before_another_is_recorded(world: World) -> None:
+    world.ask("first", "alice", wait="1h")
+    asleep = _decisions_until(world, "WriteLockStatus")
+    world.lease = None
+    world.ask("urgent", "bob", wait="1h", priority=5)
+    world.settle()
+    assert world.state("urgent") == "Held"
+    with pytest.raises(Stale):
+        world.apply(asleep)
+    assert world.state("first") == "Revoked"
+
+
+def test_nobody_is_taken_off_the_asset_before_his_lock_was_looked_for_live(world: World) -> None:
+    world.ask("first", "alice", wait="1h")
+    _decisions_until(world, "WriteLockStatus")
+    [first] = world.locks.values()
+    world.locks.clear()
+    world.lease = None
+    world.hand_make("job")
+    decision = decide(world.observe())
+    assert kinds(list(decision.writes)) == ["WriteAssetStatus"]
+    assert decision.confirm == (d.ConfirmLockGone("first", first["metadata"]["uid"]),)
 
 
 def test_a_terminating_lease_is_never_granted_into(world: World) -> None:
@@ -215,7 +239,10 @@ def test_a_lease_that_its_owner_deletes_is_over_although_a_finalizer_keeps_it(wo
     world.hand_make("job")
     world.settle()
     assert world.lease is not None
-    world.lease["metadata"] |= {"deletionTimestamp": "2026-03-28T12:00:00Z", "finalizers": ["example.com/hold"]}
+    world.lease["metadata"] |= {
+        "deletionTimestamp": "2026-03-28T12:00:00Z",
+        "finalizers": ["example.com/hold"],
+    }
     world._touch(world.lease)
     world.settle()
     assert world.stamped_users("app") == []
@@ -358,6 +385,15 @@ def test_a_settled_world_has_nothing_left_to_write(world: World) -> None:
         world.ask(name, name, wait="1h")
     world.settle()
     assert world.settle() == []
+
+
+def _decisions_until(world: World, kind: str) -> d.Write:
+    """Apply what is decided up to the first write of a kind, which is given instead."""
+    while True:
+        for write in decide(world.observe()).writes:
+            if type(write).__name__ == kind:
+                return write
+            world.apply(write)
 
 
 def _claim(world: World) -> d.Body:

@@ -15,6 +15,7 @@ from assetlock.core import leases, names, queue, statuses, tenure
 from assetlock.core.decision import (
     AnnounceOnLease,
     Body,
+    Confirmation,
     ConfirmLease,
     ConfirmLockGone,
     ConfirmNoAsset,
@@ -59,7 +60,7 @@ def _end_locks(situation: Situation) -> Decision | None:
         return Decision(confirm=confirm, writes=(_finish(situation, lock, ending),))
     acquisition = situation.tenure.acquisition if situation.tenure else None
     for other in observation.locks:
-        if other.status.state is LockState.HELD and other.metadata.uid != acquisition:
+        if other.metadata.uid != acquisition and _may_be_announced(situation, other):
             lost = Ending(LockState.REVOKED, "LeaseLost", "its Lease was deleted or taken over")
             version = observation.lease.metadata.resource_version if observation.lease else None
             return Decision(confirm=(ConfirmLease(version),), writes=(_finish(situation, other, lost),))
@@ -95,7 +96,8 @@ def _record(situation: Situation) -> Decision | None:
     announced = situation.token_announced
     token = announced if announced == situation.token_in_use else situation.token_in_use + 1
     entry = statuses.holder_entry(situation, token)
-    return Decision(writes=(WriteAssetStatus(statuses.asset_body(situation, [entry], token)),))
+    body = statuses.asset_body(situation, [entry], token)
+    return Decision(confirm=_confirm_former_gone(situation), writes=(WriteAssetStatus(body),))
 
 
 def _stamp(situation: Situation) -> Decision | None:
@@ -104,11 +106,12 @@ def _stamp(situation: Situation) -> Decision | None:
     if recorded is None or situation.tenure is None or not situation.holding:
         return None
     holder = StampedHolder(recorded.fencing_token, situation.tenure.identity)
+    exempt = tuple(asset.spec.exempt) if (asset := situation.observation.asset) else ()
     writes = []
     for target in situation.observation.targets:
         if target.uid is None or target.problem or not target.wanted:
             continue
-        stamp = Stamp(target.uid, (holder,))
+        stamp = Stamp(target.uid, (holder,), exempt)
         present = situation.stamp(target)
         labelled = target.labels.get(names.FENCED_LABEL) == "true"
         if (present == stamp and labelled) or (present and present.token > holder.token):
@@ -155,12 +158,14 @@ def _clear(situation: Situation) -> Decision | None:
     lease = observation.lease
     if situation.holding or (lease is not None and lease.metadata.deletion_timestamp is None):
         return None
-    confirm = (ConfirmLease(lease.metadata.resource_version if lease else None),)
+    confirm: tuple[Confirmation, ...] = (ConfirmLease(lease.metadata.resource_version if lease else None),)
     asset = observation.asset
     if asset is not None and asset.status.holders:
         told = Happening("Asset", asset.metadata.name, asset.metadata.uid, "Unlocked", "the lock is free")
         body = statuses.asset_body(situation, [], situation.token_in_use)
-        return Decision(confirm=confirm, writes=(WriteAssetStatus(body, tells=(told,)),))
+        return Decision(
+            confirm=confirm + _confirm_former_gone(situation), writes=(WriteAssetStatus(body, tells=(told,)),)
+        )
     writes = [_unstamp(situation, target) for target in observation.targets if _is_stamped(situation, target)]
     return Decision(confirm=confirm, writes=tuple(writes)) if writes else None
 
@@ -274,6 +279,25 @@ def _finish(situation: Situation, lock: AssetLock, ending: Ending) -> WriteLockS
         warning=ending.state is not LockState.RELEASED,
     )
     return WriteLockStatus(statuses.finished_body(situation, lock, ending), tells=(told,))
+
+
+def _may_be_announced(situation: Situation, lock: AssetLock) -> bool:
+    """Whether it was announced, or recorded, so that one who slept since may yet announce it."""
+    asset = situation.observation.asset
+    recorded = asset is not None and any(h.acquisition == lock.metadata.uid for h in asset.status.holders)
+    return lock.status.state is LockState.HELD or (recorded and queue.is_pending(lock))
+
+
+def _confirm_former_gone(situation: Situation) -> tuple[ConfirmLockGone, ...]:
+    """Nobody is taken off the Asset who might still be announced: AssetLocks that are not known are looked for."""
+    asset, held = situation.observation.asset, situation.tenure
+    known = {lock.metadata.uid for lock in situation.observation.locks} | {held.acquisition if held else ""}
+    former = asset.status.holders if asset else []
+    return tuple(
+        ConfirmLockGone(entry.lock, entry.acquisition)
+        for entry in former
+        if entry.lock is not None and entry.acquisition not in known
+    )
 
 
 def _confirm_gone(situation: Situation) -> tuple[ConfirmLockGone, ...]:

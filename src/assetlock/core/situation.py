@@ -57,7 +57,9 @@ class Situation:
         if lock is not None and lock.metadata.deletion_timestamp is not None:
             return Ending(LockState.RELEASED, "Deleted", "the AssetLock is being deleted")
         if observation.lease is not None and observation.lease.metadata.deletion_timestamp is not None:
-            state, reason = (LockState.RELEASED, "Deleted") if lock is None else (LockState.REVOKED, "LeaseLost")
+            state, reason = (
+                (LockState.RELEASED, "Deleted") if lock is None else (LockState.REVOKED, "LeaseLost")
+            )
             return Ending(state, reason, "its Lease was deleted")
         if held.deadline <= observation.now:
             until = format_time(held.expires)
