@@ -177,6 +177,16 @@ def test_a_lease_deleted_by_its_owner_and_made_again_gets_a_larger_token(operate
     assert tokens == [1, 2, 3]
 
 
+def test_whom_the_asset_exempts_may_update_but_not_delete_its_targets(operated: Operated) -> None:
+    operated.asset("vm-1", "app", exempt=["carol"])
+    operated.held("first")
+    updated = operated.write("app", "carol")
+    assert updated.returncode == 0, updated.stderr
+    deleted = operated.kubectl("delete", "configmap", "app", user="carol", check=False)
+    assert "alice" in deleted.stderr
+    assert operated.write("app", "bob").returncode == 1
+
+
 def test_only_the_holder_may_release_a_lock(operated: Operated) -> None:
     operated.asset("vm-1", "app")
     operated.held("first")

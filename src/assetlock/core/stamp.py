@@ -2,7 +2,8 @@
 
 The value's first line is the UID of the object that it was written for, since controllers copy annotations to
 children, where a stamp must mean nothing. Each further line is a holder: fencing token, pod UID or ``-``,
-username. The policy inside the API server reads the same lines (CEL has no JSON).
+username; or, with the token 0, a user who may go on updating, but not deleting. The policy inside the API server
+reads the same lines (CEL has no JSON).
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ import dataclasses
 from collections.abc import Mapping
 
 from assetlock.core.identity import Identity
+
+EXEMPT = 0
+"""Stands for a token on the lines of those who may update. Real tokens begin at 1."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -26,10 +30,11 @@ class StampedHolder:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stamp:
-    """Who may write to the object with this UID."""
+    """Who may write to the object with this UID, and the usernames of those who may update it."""
 
     uid: str
     holders: tuple[StampedHolder, ...]
+    exempt: tuple[str, ...] = ()
 
     @property
     def token(self) -> int:
@@ -37,7 +42,8 @@ class Stamp:
         return max((holder.token for holder in self.holders), default=0)
 
     def __str__(self) -> str:
-        return "\n".join([self.uid, *map(str, self.holders)])
+        exempt = (StampedHolder(EXEMPT, Identity(username)) for username in self.exempt)
+        return "\n".join([self.uid, *map(str, self.holders), *map(str, exempt)])
 
     @classmethod
     def parse(cls, text: str) -> Stamp:
@@ -49,7 +55,11 @@ class Stamp:
             if not token.isdecimal():
                 raise ValueError(f"not a fencing token: {token!r}")
             holders.append(StampedHolder(int(token), Identity.parse(identity)))
-        return cls(uid, tuple(holders))
+        return cls(
+            uid,
+            tuple(holder for holder in holders if holder.token != EXEMPT),
+            tuple(holder.identity.username for holder in holders if holder.token == EXEMPT),
+        )
 
 
 def stamp_of(annotations: Mapping[str, str], key: str, uid: str) -> Stamp | None:
