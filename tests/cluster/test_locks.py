@@ -184,7 +184,7 @@ def test_whom_the_asset_exempts_may_update_but_not_delete_its_targets(operated: 
     assert updated.returncode == 0, updated.stderr
     deleted = operated.kubectl("delete", "configmap", "app", user="carol", check=False)
     assert "alice" in deleted.stderr
-    assert operated.write("app", "bob").returncode == 1
+    assert operated.write("app", "bob", "2").returncode == 1
 
 
 def test_only_the_holder_may_release_a_lock(operated: Operated) -> None:
