@@ -1,0 +1,88 @@
+"""How the fence goes up and comes down: stamps on the targets, and the holder on the Asset."""
+
+from __future__ import annotations
+
+from assetlock.core import names, statuses
+from assetlock.core.decision import (
+    Body,
+    Confirmation,
+    ConfirmLease,
+    Decision,
+    Happening,
+    PatchTarget,
+    WriteAssetStatus,
+)
+from assetlock.core.granting import confirm_former_gone
+from assetlock.core.observation import ObservedTarget
+from assetlock.core.situation import Situation
+from assetlock.core.stamp import Stamp, StampedHolder
+
+
+def stamp(situation: Situation) -> Decision | None:
+    """Put the holder's stamp on every target that lacks it; never a lower token over a higher one."""
+    recorded = situation.recorded
+    if recorded is None or situation.tenure is None or not situation.holding:
+        return None
+    holder = StampedHolder(recorded.fencing_token, situation.tenure.identity)
+    exempt = tuple(asset.spec.exempt) if (asset := situation.observation.asset) else ()
+    writes = []
+    for target in situation.observation.targets:
+        if target.uid is None or target.problem or not target.wanted:
+            continue
+        stamp = Stamp(target.uid, (holder,), exempt)
+        present = situation.stamp(target)
+        labelled = target.labels.get(names.FENCED_LABEL) == "true"
+        if (present == stamp and labelled) or (present and present.token > holder.token):
+            continue
+        patch = _target_patch(target, {situation.stamp_key: str(stamp)}, fenced=True)
+        writes.append(PatchTarget(target, patch))
+    return Decision(writes=tuple(writes)) if writes else None
+
+
+def clear(situation: Situation) -> Decision | None:
+    """With nobody holding: take the holder off the Asset, then the stamps off the targets.
+
+    The Lease is looked for live first: one that was only not seen yet would be a holder left without its fence.
+    """
+    observation = situation.observation
+    lease = observation.lease
+    if situation.holding or (lease is not None and lease.metadata.deletion_timestamp is None):
+        return None
+    confirm: tuple[Confirmation, ...] = (ConfirmLease(lease.metadata.resource_version if lease else None),)
+    asset = observation.asset
+    if asset is not None and asset.status.holders:
+        told = Happening("Asset", asset.metadata.name, asset.metadata.uid, "Unlocked", "the lock is free")
+        body = statuses.asset_body(situation, [], situation.token_in_use)
+        return Decision(
+            confirm=confirm + confirm_former_gone(situation), writes=(WriteAssetStatus(body, tells=(told,)),)
+        )
+    writes = [_unstamp(situation, target) for target in observation.targets if _is_stamped(situation, target)]
+    return Decision(confirm=confirm, writes=tuple(writes)) if writes else None
+
+
+def unstamp_strays(situation: Situation) -> Decision | None:
+    """Objects that the asset no longer names are not fenced by it."""
+    strays = [t for t in situation.observation.targets if not t.wanted and _is_stamped(situation, t)]
+    return Decision(writes=tuple(_unstamp(situation, target) for target in strays)) if strays else None
+
+
+def _is_stamped(situation: Situation, target: ObservedTarget) -> bool:
+    return target.uid is not None and situation.stamp_key in target.annotations
+
+
+def _unstamp(situation: Situation, target: ObservedTarget) -> PatchTarget:
+    others = any(
+        key.endswith(names.STAMP_SUFFIX) and key != situation.stamp_key for key in target.annotations
+    )
+    return PatchTarget(target, _target_patch(target, {situation.stamp_key: None}, fenced=others))
+
+
+def _target_patch(target: ObservedTarget, annotations: dict[str, str | None], *, fenced: bool) -> Body:
+    return {
+        "metadata": {
+            "uid": target.uid,
+            "resourceVersion": target.resource_version,
+            "labels": {names.FENCED_LABEL: "true" if fenced else None},
+            "annotations": annotations,
+        }
+    }

@@ -1,0 +1,40 @@
+"""What is only shown: places in the queue, expiry times, the Asset's summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from assetlock.core import queue, statuses
+from assetlock.core.decision import Body, WriteAssetStatus, WriteLockStatus
+from assetlock.core.situation import Situation
+from assetlock.model.assetlock import AssetLock
+
+
+def out_of_date(situation: Situation) -> Iterator[WriteLockStatus | WriteAssetStatus]:
+    """The writes that bring what is shown up to date, the most telling first."""
+    asset, lock = situation.observation.asset, situation.lock
+    holders = list(asset.status.holders) if asset else []
+    if situation.holding and situation.recorded is not None:
+        holders = [statuses.holder_entry(situation, situation.recorded.fencing_token)]
+    if asset is not None:
+        body = statuses.asset_body(situation, holders, asset.status.fencing_token)
+        if _differs(body, asset.status.model_dump(mode="json", by_alias=True, exclude_none=True)):
+            yield WriteAssetStatus(body)
+    if situation.announced and situation.holding and lock is not None:
+        body = statuses.held_body(situation, lock, holders[0])
+        if _differs(body, lock.status.model_dump(mode="json", by_alias=True, exclude_none=True)):
+            yield WriteLockStatus(body)
+    for position, waiter in enumerate(situation.waiters, start=1):
+        if _is_off(waiter, position):
+            yield WriteLockStatus(statuses.pending_body(situation, waiter, position))
+
+
+def _is_off(waiter: AssetLock, position: int) -> bool:
+    shown = waiter.status.queue_position
+    if waiter.status.state is None or shown is None:
+        return True
+    return shown != position if position <= queue.SHOWN else shown >= 2 * position
+
+
+def _differs(body: Body, status: Body) -> bool:
+    return bool(body["status"] != status)
