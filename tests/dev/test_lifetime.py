@@ -17,12 +17,12 @@ from tests.dev.conftest import Run, eventually, processes_in
 Started = Callable[..., subprocess.Popen[str]]
 
 STARTS_ONE = """
-import sys
+import signal
 from assetlock.dev import ControlPlane
 with ControlPlane() as running:
     running.add_process("companion", ["sleep", "4711"])
     print(running.folder, flush=True)
-    sys.stdin.read()
+    signal.pause()
 """
 
 
