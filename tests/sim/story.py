@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,13 +86,13 @@ class Plan:
 class Story:
     """A schedule as it runs."""
 
-    def __init__(self, world: World, plan: Plan) -> None:
+    def __init__(self, world: World, plan: Plan, targets: Sequence[str] = ("config", "more")) -> None:
         self._world = world
         self._plan = plan
         self._assets = ["vm", "db"] if plan.shared_target else ["vm"]
-        self._targets = ["config", "more"]
+        self._targets = list(targets)
         self.judges = Judges(world.server.store, plan.strictness)
-        self._operators: list[tuple[Operator, Process]] = []
+        self.operators: list[tuple[Operator, Process]] = []
         self._stricken: set[Operator] = set()
         self._left = {"crash": plan.crashes, "freeze": plan.freezes}
         self._strikes: set[asyncio.Task[None]] = set()
@@ -100,18 +100,8 @@ class Story:
     async def run(self) -> None:
         """Set up, act, and settle."""
         world, plan = self._world, self._plan
-        assert isinstance(world.loop, VirtualLoop)
-        if plan.freezes:
-            freezing.install(world.loop)
-        world.judges.append(self.judges)
-        world.server.writer.plugins += policies.plugins(world.server.clock, world.seed)
-        await self._set_up()
+        await self.begin()
         board = Board(world.server.store)
-        for number, skew in enumerate(plan.skews):
-            operator = Operator(world.seed, elected=plan.elected, freezes=plan.freezes > 0)
-            user = User(names.CONTROLLER_USER)
-            process = world.process(f"operator-{number}", operator.run, user=user, skew=skew)
-            self._operators.append((operator, process))
         if plan.crashes or plan.freezes:
             world.server.store.on_commit.append(self._maybe_strike)
         clients = self._clients(board)
@@ -123,6 +113,21 @@ class Story:
         for task in acting:
             task.cancel()
         await self._settle(clients)
+
+    async def begin(self) -> None:
+        """The assets, their targets, the policies, and the controllers."""
+        world, plan = self._world, self._plan
+        assert isinstance(world.loop, VirtualLoop)
+        if plan.freezes:
+            freezing.install(world.loop)
+        world.judges.append(self.judges)
+        world.server.writer.plugins += policies.plugins(world.server.clock, world.seed)
+        await self._set_up()
+        for number, skew in enumerate(plan.skews):
+            operator = Operator(world.seed, elected=plan.elected, freezes=plan.freezes > 0)
+            user = User(names.CONTROLLER_USER)
+            process = world.process(f"operator-{number}", operator.run, user=user, skew=skew)
+            self.operators.append((operator, process))
 
     def _random(self, purpose: str) -> random.Random:
         return random.Random(f"{purpose}/{self._world.seed}")
@@ -161,7 +166,7 @@ class Story:
         if not kinds or change.user != names.CONTROLLER_USER or rng.random() > 0.1:
             return
         kind = rng.choice(kinds)
-        operator, process = rng.choice(self._operators)
+        operator, process = rng.choice(self.operators)
         if operator in self._stricken:
             return
         left[kind] -= 1
@@ -198,7 +203,7 @@ class Story:
         rng = self._random("jumps")
         while True:
             await asyncio.sleep(rng.uniform(1, 8))
-            _, process = rng.choice(self._operators)
+            _, process = rng.choice(self.operators)
             process.clock.jump(rng.uniform(-3600, 3600))
 
     async def _settle(self, clients: list[Process]) -> None:
@@ -231,9 +236,23 @@ def play(
     seed: int | str, muted: Mapping[str, Collection[int]] | None = None, plan: Plan | None = None
 ) -> World:
     """Run the schedule of a seed. Raises `Broken` when something was not as it must be."""
-    plan = plan or Plan.of(seed)
+    chosen = plan or Plan.of(seed)
 
     async def story(world: World) -> None:
+        await Story(world, chosen).run()
+
+    return tell(story, chosen, seed, muted)
+
+
+def tell(
+    story: Callable[[World], Awaitable[None]],
+    plan: Plan,
+    seed: int | str,
+    muted: Mapping[str, Collection[int]] | None = None,
+) -> World:
+    """Run any story under the plan's troubles; what the controller would log as an error ends it."""
+
+    async def supervised(world: World) -> None:
         assert isinstance(world.loop, VirtualLoop)
         handler = FailOnErrors(world.loop)
         _LOG.addHandler(handler)
@@ -241,7 +260,7 @@ def play(
         _LOG.setLevel(logging.ERROR)
         _LOG.propagate = False
         try:
-            await Story(world, plan).run()
+            await story(world)
         finally:
             _LOG.removeHandler(handler)
             _LOG.setLevel(level)

@@ -1,0 +1,137 @@
+"""What is known of objects, told in any order."""
+
+from typing import Any
+
+import pytest
+
+from assetlock.controller.cache import AssetKey, Cache
+from assetlock.core import names
+
+KEY = AssetKey("team-a", "vm")
+
+
+@pytest.fixture
+def cache() -> Cache:
+    return Cache()
+
+
+def lock(version: int, name: str = "first", uid: str = "u1", asset: str = "vm") -> dict[str, Any]:
+    meta = {"namespace": "team-a", "name": name, "uid": uid, "resourceVersion": str(version)}
+    return {"kind": "AssetLock", "metadata": meta, "spec": {"assetName": asset}}
+
+
+def lease(version: int, holder: str = "job", renewed: str = "2030-01-01T00:00:00.000000Z") -> dict[str, Any]:
+    meta = {"namespace": "team-a", "name": "asset.vm", "uid": "l1", "resourceVersion": str(version)}
+    spec = {"holderIdentity": holder, "renewTime": renewed, "leaseDurationSeconds": 30}
+    return {"kind": "Lease", "metadata": meta | {"labels": {names.ASSET_LABEL: "vm"}}, "spec": spec}
+
+
+def versions(cache: Cache) -> list[str]:
+    return [known.metadata.resource_version for known in cache.locks_of(KEY)]
+
+
+def test_a_later_version_replaces_an_earlier_one(cache: Cache) -> None:
+    cache.put(lock(9), 0.0)
+    assert cache.put(lock(10), 0.0) == {KEY}
+    assert versions(cache) == ["10"]
+
+
+def test_an_earlier_version_changes_nothing_however_late_it_comes(cache: Cache) -> None:
+    cache.put(lock(10), 0.0)
+    assert cache.put(lock(9), 0.0) == set()
+    assert versions(cache) == ["10"]
+
+
+def test_the_same_version_twice_concerns_nobody(cache: Cache) -> None:
+    cache.put(lock(10), 0.0)
+    assert cache.put(lock(10), 0.0) == set()
+
+
+def test_what_was_deleted_does_not_come_back_by_an_older_event(cache: Cache) -> None:
+    cache.put(lock(5), 0.0)
+    assert cache.remove(lock(8)) == {KEY}
+    assert cache.put(lock(7), 0.0) == set()
+    assert versions(cache) == []
+
+
+def test_what_was_deleted_and_made_anew_is_there_whichever_is_heard_first(cache: Cache) -> None:
+    cache.put(lock(5), 0.0)
+    cache.put(lock(9, uid="u2"), 0.0)
+    assert cache.remove(lock(8)) == set()
+    assert versions(cache) == ["9"]
+
+
+def test_a_whole_list_takes_out_what_it_lacks(cache: Cache) -> None:
+    cache.put(lock(5), 0.0)
+    cache.put(lock(6, name="second", uid="u2"), 0.0)
+    assert cache.replace("AssetLock", [lock(6, name="second", uid="u2")], 20, 0.0) == {KEY}
+    assert versions(cache) == ["6"]
+
+
+def test_a_whole_list_does_not_take_out_what_is_newer_than_it(cache: Cache) -> None:
+    cache.put(lock(21), 0.0)
+    assert cache.replace("AssetLock", [], 20, 0.0) == set()
+    assert versions(cache) == ["21"]
+
+
+def test_an_old_list_does_not_bring_back_what_was_deleted_after_it(cache: Cache) -> None:
+    cache.put(lock(5), 0.0)
+    cache.remove(lock(25))
+    assert cache.replace("AssetLock", [lock(5)], 20, 0.0) == set()
+    assert versions(cache) == []
+
+
+def test_a_live_read_that_finds_nothing_does_not_take_out_what_came_meanwhile(cache: Cache) -> None:
+    cache.put(lock(5), 0.0)
+    known = cache.version("AssetLock", "team-a", "first")
+    cache.put(lock(9, uid="u2"), 0.0)
+    assert cache.vanished("AssetLock", "team-a", "first", known) == set()
+    assert versions(cache) == ["9"]
+
+
+def test_a_live_read_that_finds_nothing_takes_out_what_was_known(cache: Cache) -> None:
+    cache.put(lock(5), 0.0)
+    assert cache.vanished("AssetLock", "team-a", "first", 5) == {KEY}
+    assert versions(cache) == []
+
+
+def test_a_lease_whose_name_is_not_that_of_its_asset_is_no_lock(cache: Cache) -> None:
+    stranger = lease(5)
+    stranger["metadata"]["name"] = "something"
+    cache.put(stranger, 0.0)
+    assert cache.lease_of(KEY) is None
+
+
+def test_a_lease_that_loses_its_label_is_no_lock_any_more(cache: Cache) -> None:
+    cache.put(lease(5), 0.0)
+    unlabelled = lease(6)
+    unlabelled["metadata"]["labels"] = {}
+    assert cache.put(unlabelled, 0.0) == {KEY}
+    assert cache.lease_of(KEY) is None
+
+
+def test_a_term_is_as_old_as_its_first_sight(cache: Cache) -> None:
+    cache.put(lease(5), 100.0)
+    cache.put(lease(6), 150.0)
+    assert cache.lease_seen(KEY) == 100.0
+
+
+def test_a_renewal_begins_a_term(cache: Cache) -> None:
+    cache.put(lease(5), 100.0)
+    cache.put(lease(6, renewed="2030-01-01T00:00:10.000000Z"), 150.0)
+    assert cache.lease_seen(KEY) == 150.0
+
+
+def test_a_lock_is_as_old_as_its_first_sight_until_it_is_made_anew(cache: Cache) -> None:
+    cache.put(lock(5), 100.0)
+    cache.put(lock(6), 150.0)
+    assert cache.locks_seen(KEY) == {"u1": 100.0}
+    cache.remove(lock(7))
+    cache.put(lock(8, uid="u2"), 200.0)
+    assert cache.locks_seen(KEY) == {"u2": 200.0}
+
+
+def test_everything_that_anything_is_known_of_is_known(cache: Cache) -> None:
+    cache.put(lock(5, asset="db"), 0.0)
+    cache.put(lease(6), 0.0)
+    assert cache.known() == {KEY, AssetKey("team-a", "db")}
