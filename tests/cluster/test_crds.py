@@ -378,7 +378,9 @@ def test_the_category_lists_every_kind(alone: Kubectl) -> None:
 
 def test_a_single_lock_can_be_named_by_its_kind(alone: Kubectl) -> None:
     alone.create("AssetLock", "patches", LOCK)
-    assert alone("get", "assetlock", "patches", "-o", "name").stdout.strip() == "assetlock.assetlock.dev/patches"
+    assert (
+        alone("get", "assetlock", "patches", "-o", "name").stdout.strip() == "assetlock.assetlock.dev/patches"
+    )
 
 
 def test_explain_tells_what_a_field_is_for(installed: ControlPlane) -> None:

@@ -380,7 +380,9 @@ def test_a_lock_without_a_known_holder_is_never_granted(world: World) -> None:
     assert world.locks["first"]["status"]["conditions"][0]["reason"] == "HolderUnknown"
 
 
-def test_those_whom_the_asset_exempts_stand_in_the_stamp_with_a_token_that_nobody_is_given(world: World) -> None:
+def test_those_whom_the_asset_exempts_stand_in_the_stamp_with_a_token_that_nobody_is_given(
+    world: World,
+) -> None:
     assert world.asset is not None
     world.asset["spec"]["exempt"] = ["system:serviceaccount:db:operator"]
     world.ask("first", "alice")
