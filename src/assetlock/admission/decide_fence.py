@@ -66,7 +66,8 @@ def holds(review: Review, claims: Sequence[Claim]) -> bool:
 def _may_update(review: Review, claims: Sequence[Claim]) -> bool:
     """Whether every claiming asset names the requester as a holder or exempts it."""
     return all(
-        holds(review, [claim]) or (claim.stamp is not None and review.requester.username in claim.stamp.exempt)
+        holds(review, [claim])
+        or (claim.stamp is not None and review.requester.username in claim.stamp.exempt)
         for claim in claims
     )
 
