@@ -10,11 +10,11 @@ import subprocess
 import kubernetes_validate
 import pytest
 import yaml
+from tests.cluster.conftest import Operated
 
 from assetlock.admission.settings import AdmissionSettings
 from assetlock.cli.main import COMMANDS
 from assetlock.controller.settings import Settings
-from tests.cluster.conftest import Operated
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
