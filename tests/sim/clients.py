@@ -71,8 +71,11 @@ class Board:
 class Locker:
     """Asks for AssetLocks, one after the other."""
 
-    def __init__(self, board: Board, rng: random.Random, assets: list[str], until: float) -> None:
+    def __init__(
+        self, board: Board, admission: Client, rng: random.Random, assets: list[str], until: float
+    ) -> None:
         self._board = board
+        self._admission = admission
         self._random = rng
         self._assets = assets
         self._until = until
@@ -113,6 +116,9 @@ class Locker:
         if rng.random() < 0.3:
             await asyncio.sleep(rng.uniform(0, 2))
             await self._change_ttl(process, name)
+        for _ in range(rng.choice([0, 0, 1, 3])):
+            await asyncio.sleep(rng.uniform(0, 1.5))
+            await self._work(spec["assetName"], name)
         await asyncio.sleep(rng.expovariate(0.5))
         if rng.random() < 0.7:
             await self._delete(process, name)
@@ -124,6 +130,15 @@ class Locker:
     async def _change_ttl(self, process: Process, name: str) -> None:
         patch = {"spec": {"ttl": self._random.choice(["1s", "3s", "8s"])}}
         await send(process.client, "PATCH", ASSETLOCKS.path(NAMESPACE, name), patch, _MERGE)
+
+    async def _work(self, asset: str, name: str) -> None:
+        """A holder's write to a target extends its lock: admission renews the Lease, and nothing else."""
+        lease = self._board.get("leases", names.lease_name(asset))
+        if lease is None or lease["metadata"]["annotations"].get(names.LOCK_ANNOTATION) != name:
+            return
+        metadata = {"resourceVersion": lease["metadata"]["resourceVersion"]}
+        patch = {"metadata": metadata, "spec": {"renewTime": "2030-01-01T00:00:00.000000Z"}}
+        await send(self._admission, "PATCH", LEASES.path(NAMESPACE, names.lease_name(asset)), patch, _MERGE)
 
     async def _delete(self, process: Process, name: str) -> None:
         for _ in range(3):

@@ -11,7 +11,7 @@ from assetlock.controller.leadership import Elector, LeadershipLost
 from assetlock.core import names
 from assetlock.core.decision import Happening
 from assetlock.core.observation import Limits
-from assetlock.kube.api import Api
+from assetlock.kube.api import Api, ObjectList
 from assetlock.kube.reflector import Reflector
 from assetlock.kube.resources import ASSETLOCKS, ASSETS, LEASES, Object, Resource
 from tests.sim.freezing import Detached, Gate
@@ -24,6 +24,29 @@ RESTART_AFTER = 1.0
 class _Silent:
     def tell(self, namespace: str, happening: Happening) -> None:
         """Nobody listens."""
+
+
+class _InPages(Api):
+    """Lists in small pages, between which things change and continue tokens expire."""
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        metadata_only: bool = False,
+        limit: int = 2,
+    ) -> ObjectList:
+        return await super().list(
+            resource,
+            namespace,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            metadata_only=metadata_only,
+            limit=min(limit, 2),
+        )
 
 
 class Operator:
@@ -47,7 +70,7 @@ class Operator:
     async def _run_once(self, process: Process, identity: str) -> None:
         rng = random.Random(f"{self._seed}/{identity}")
         transport = Detached(process.client) if self._freezes else process.client
-        api = Api(transport, random=rng.random)
+        api = _InPages(transport, random=rng.random)
         controller = Controller(api, process.clock, Limits(), _Silent())
         elector = Elector(api, process.clock, identity)
         try:

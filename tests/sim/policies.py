@@ -93,7 +93,8 @@ def _guard_leases(attributes: Attributes) -> None:
     old = attributes.old
     if attributes.served is not LEASES or old is None or not _is_lock(old) or _is_operator(attributes):
         return
-    if _holder(old) and not _owns(attributes, old) and attributes.user.name != SUPERUSER:
+    others = (SUPERUSER, names.ADMISSION_USER)
+    if _holder(old) and not _owns(attributes, old) and attributes.user.name not in others:
         raise _refuse(attributes, "Locked")
 
 
@@ -121,7 +122,8 @@ class _LeaseStamps:
             spec |= {"acquireTime": now, "renewTime": now, "leaseTransitions": transitions}
         elif old is not None and _holder(new):
             ours = {key: before[key] for key in _OURS if key in before}
-            renewed = now if _owns(attributes, old) else old["spec"].get("renewTime")
+            alive = _owns(attributes, old) or attributes.user.name == names.ADMISSION_USER
+            renewed = now if alive else old["spec"].get("renewTime")
             spec |= {"acquireTime": old["spec"].get("acquireTime"), "renewTime": renewed}
         annotations = {k: v for k, v in new["metadata"].get("annotations", {}).items() if k not in _OURS}
         metadata = {**new["metadata"], "annotations": annotations | ours}

@@ -4,6 +4,7 @@ A failing seed is printed with what happened and as few faults as will do; the e
 """
 
 import argparse
+import logging
 import sys
 import time
 
@@ -19,6 +20,7 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0, help="the first of them (default: %(default)s)")
     parser.add_argument("--no-shrink", action="store_true", help="report failures as they are")
     options = parser.parse_args()
+    logging.disable(logging.WARNING)
     if options.seed is not None:
         return _again(options.seed)
     return _many(range(options.start, options.start + options.seeds), shrinking=not options.no_shrink)

@@ -150,11 +150,15 @@ class Story:
     def _clients(self, board: Board) -> list[Process]:
         world, plan, end = self._world, self._plan, self._world.loop.time() + self._plan.seconds
         users = list(users_of(plan.lockers)) + [f"job-{number}" for number in range(plan.jobs)]
-        clients = []
+        clients: list[Process] = []
+        admission = world.client(User(names.ADMISSION_USER))
         for user in users:
-            kind = Job if user.startswith("job") else Locker
-            client = kind(board, self._random(user), self._assets, end)
-            clients.append(world.process(user, client.run))
+            rng = self._random(user)
+            if user.startswith("job"):
+                run = Job(board, rng, self._assets, end).run
+            else:
+                run = Locker(board, admission, rng, self._assets, end).run
+            clients.append(world.process(user, run))
         writer = Writer(world, self._random("writer"), [*users, "stranger"], self._targets, end)
         clients.append(world.process("writer", writer.run))
         return clients
