@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup controlplane demo test lint format bench crds lock clean
+.PHONY: help setup controlplane demo test lint format bench sim crds lock clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ format: setup  ## Format, and mend what can be mended
 
 bench: controlplane  ## Measure, each figure beside its yardstick; writes build/bench.json
 	$(BIN)/python -m benchmarks
+
+sim: setup  ## Play schedules in virtual time: SEEDS=2000, or one again: SEED=7
+	$(BIN)/python -m tests.sim.run $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),500))
 
 crds: setup  ## Generate crds/ and docs/reference.md from the models
 	$(BIN)/python -m assetlock.model.generate
