@@ -46,6 +46,11 @@ def assetlock(environment: Mapping[str, str]) -> Iterator[Run]:
     run("dev", "down", "--all")
 
 
+def _as_in_a_terminal() -> None:
+    """Heed Ctrl-C, although shells start their background jobs, these tests perhaps, without."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.fixture
 def started(environment: Mapping[str, str]) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Start Python with these arguments and a pipe to read from; killed after the test."""
@@ -53,7 +58,11 @@ def started(environment: Mapping[str, str]) -> Iterator[Callable[..., subprocess
 
     def start(*arguments: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, *arguments], env=environment, stdout=subprocess.PIPE, text=True
+            [sys.executable, *arguments],
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+            preexec_fn=_as_in_a_terminal,
         )
         processes.append(process)
         return process
