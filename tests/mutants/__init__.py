@@ -1,0 +1,1 @@
+"""Plausible bugs, kept to show that the tests find each of them: `make mutants`."""
