@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from tests.cluster.conftest import Operated, document, lease
+
+from assetlock.cli.stack import Part
 
 
 def test_an_unknown_asset(operated: Operated) -> None:
@@ -206,3 +209,20 @@ def test_a_terminating_lease_is_not_granted_into(operated: Operated) -> None:
         "patch", "lease", "asset.vm-1", "--type=merge", '-p={"metadata":{"finalizers":null}}', user="alice"
     )
     operated.wait("alk/second", "condition=Acquired")
+
+
+def test_a_lease_of_that_name_without_our_label_is_in_the_way_but_not_hammered(operated: Operated) -> None:
+    operated.asset("vm-1")
+    body = lease("vm-1")
+    del body["metadata"]["labels"]
+    operated.create(body, user="alice")
+    operated.lock("first", "bob", wait="5m")
+    operated.kubectl("wait", "ast/vm-1", "--for=condition=Ready", "--timeout=10s")
+    time.sleep(3)  # time for a hundred attempts, were there no backoff
+    log = operated.stack.running[Part.CONTROLLER].log.read_text()
+    attempts = [
+        line for line in log.splitlines() if f"{operated.namespace}/vm-1" in line and "try again" in line
+    ]
+    assert 1 <= len(attempts) <= 10
+    operated.kubectl("delete", "lease", "asset.vm-1", user="alice")
+    operated.wait("alk/first", "condition=Acquired")

@@ -342,6 +342,17 @@ def test_a_stamp_with_a_higher_token_raises_the_next_token_instead_of_being_lowe
     assert world.locks["second"]["status"]["fencingToken"] == 2
 
 
+def test_a_stale_view_never_puts_a_lower_token_over_a_higher_one(world: World) -> None:
+    world.ask("first", "alice")
+    world.settle()
+    meta = world.targets["app"]["metadata"]
+    [key] = meta["annotations"]
+    meta["annotations"][key] = f"{meta['uid']}\n9 - bob"
+    world._touch(world.targets["app"])
+    assert not [write for write in world.settle() if isinstance(write, d.PatchTarget)]
+    assert world.stamped_users("app") == ["bob"]
+
+
 def test_a_changed_ttl_starts_a_new_term(world: World) -> None:
     world.ask("first", ttl="1m")
     world.settle()

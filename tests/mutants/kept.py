@@ -103,8 +103,8 @@ MUTANTS = (
     Mutant(
         "believe a conflict without reading what is there",
         "controller/reconciler.py",
-        "            await self._read_again(key, write)\n            return False\n        except (Forbidden",
-        "            return False\n        except (Forbidden",
+        "            await self._read_again(key, write)\n            if isinstance(error, AlreadyExists)",
+        "            if isinstance(error, AlreadyExists)",
     ),
     Mutant(
         "let an older version replace a later one",

@@ -149,6 +149,8 @@ class Reconciler:
                 extra={"asset": str(key), "write": _name(write), "why": str(error)},
             )
             await self._read_again(key, write)
+            if isinstance(error, AlreadyExists) and self._cache.lease_of(key) is None:
+                raise  # A Lease without our label has the name: no lock, but in the way of one. Not at once again.
             return False
         except (Forbidden, Invalid) as error:
             if not isinstance(write, PatchTarget):
