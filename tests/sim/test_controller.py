@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from assetlock.controller.controller import RELIST_EVERY, Controller
 from assetlock.kube.resources import ASSETLOCKS, CONFIG_MAPS
 from tests.sim import policies
 from tests.sim.admission import Plugin, User
@@ -166,6 +167,28 @@ def test_a_waiter_gets_the_lock_at_once_when_it_is_given_back() -> None:
         assert await told.until("b", "Held", 1) < 0.2
 
     tell(story, CALM, seed="hand-over")
+
+
+def test_a_deletion_that_no_watch_tells_of_is_noticed_by_the_next_whole_list(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told_by_watches = Controller.event
+
+    def deaf(controller: Controller, kind: str, event_type: str | None, raw: dict[str, Any]) -> None:
+        if event_type != "DELETED":
+            told_by_watches(controller, kind, event_type, raw)
+
+    async def story(world: World) -> None:
+        told = Telling(world)
+        await told.begin()
+        await told.ask("a", ttl="1h")
+        await told.until("a", "Held", 1)
+        await told.ask("b", wait="5m")
+        await told.withdraw("a")
+        await told.until("b", "Held", RELIST_EVERY + 2)
+
+    monkeypatch.setattr(Controller, "event", deaf)
+    tell(story, CALM, seed="deaf")
 
 
 def test_strangers_are_refused_from_the_announcement_to_the_end_and_welcome_afterwards() -> None:
