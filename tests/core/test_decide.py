@@ -6,6 +6,7 @@ import pytest
 
 from assetlock.core import decision as d
 from assetlock.core.decide import decide
+from assetlock.model.times import format_time
 from tests.core.world import Stale, World
 
 
@@ -408,6 +409,19 @@ def test_a_settled_world_has_nothing_left_to_write(world: World) -> None:
         world.ask(name, name, wait="1h")
     world.settle()
     assert world.settle() == []
+
+
+def test_a_finished_lock_that_a_finalizer_keeps_is_not_looked_at_over_and_over(world: World) -> None:
+    world.ask("first", ttlSecondsAfterFinished=60)
+    world.settle()
+    world.locks["first"]["metadata"] |= {
+        "deletionTimestamp": format_time(world.now),
+        "finalizers": ["example.com/slow"],
+    }
+    world.settle()
+    world.pass_time(3600)
+    decision = decide(world.observe())
+    assert (decision.writes, decision.wake_at) == ((), None)
 
 
 def _decisions_until(world: World, kind: str) -> d.Write:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from assetlock.controller.cache import AssetKey
@@ -97,7 +97,9 @@ class Targets:
 
         Raises ApiError when the API server can't say which kinds there are.
         """
-        wanted = [await self._observe_wanted(key, target) for target in asset.spec.targets] if asset else []
+        named = asset.spec.targets if asset else []
+        self._keep_problems(key, named)
+        wanted = [await self._observe_wanted(key, target) for target in named]
         known = {found.uid for found in wanted if found.uid}
         return (*wanted, *(stray for stray in self._strays(key) if stray.uid not in known))
 
@@ -167,6 +169,12 @@ class Targets:
             return ObservedTarget(target, problem=message)
         raw = watched.objects.by_name.get(target.name)
         return _observed(target, raw) if raw else ObservedTarget(target)
+
+    def _keep_problems(self, key: AssetKey, named: Sequence[Target]) -> None:
+        """Forget the problems of targets that the asset no longer names: nobody would ever recheck them."""
+        gone = [(owner, target) for owner, target in self._problems if owner == key and target not in named]
+        for problem in gone:
+            del self._problems[problem]
 
     def _standing_problem(self, key: AssetKey, target: Target) -> str | None:
         message, until = self._problems.get((key, target), (None, 0.0))

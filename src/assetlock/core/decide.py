@@ -41,11 +41,13 @@ def _show(situation: Situation) -> Decision | None:
 
 
 def _next_deadline(situation: Situation) -> datetime.datetime | None:
+    """When time changes the decision. A deadline that has passed without a write is waiting for something else."""
     deadlines = [queue.next_deadline(situation.observation, situation.waiters)]
     if situation.tenure is not None and situation.holding:
         deadlines.append(situation.tenure.deadline)
     deadlines += [ending.forget_at(lock) for lock in situation.observation.locks]
-    return min((moment for moment in deadlines if moment is not None), default=None)
+    now = situation.observation.now
+    return min((moment for moment in deadlines if moment is not None and moment > now), default=None)
 
 
 _RULES: tuple[Callable[[Situation], Decision | None], ...] = (
