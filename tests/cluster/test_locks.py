@@ -80,7 +80,7 @@ def test_a_held_asset_fails_a_lock_at_once_that_does_not_wait(operated: Operated
 def test_waiters_are_granted_in_order_the_moment_the_one_before_releases(operated: Operated) -> None:
     operated.asset("vm-1", "app")
     operated.held("first")
-    for name, user, priority in (("second", "bob", 0), ("third", "carol", 0), ("urgent", "carol", 9)):
+    for name, user, priority in (("second", "bob", 2), ("third", "carol", 1), ("urgent", "carol", 9)):
         operated.lock(name, user, wait="5m", priority=priority)
     operated.kubectl("wait", "alk/second", "--for=jsonpath={.status.queuePosition}=2", "--timeout=10s")
     operated.kubectl("wait", "alk/third", "--for=jsonpath={.status.queuePosition}=3", "--timeout=10s")
