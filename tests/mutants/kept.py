@@ -19,8 +19,8 @@ MUTANTS = (
     Mutant(
         "skip the stamp",
         "core/fencing.py",
-        "    return Decision(writes=tuple(writes)) if writes else None\n\n\ndef clear(",
-        "    return None\n\n\ndef clear(",
+        "        writes.append(PatchTarget(target, patch))\n",
+        "",
     ),
     Mutant(
         "announce before stamping",
