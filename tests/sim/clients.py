@@ -91,7 +91,7 @@ class Locker:
 
     async def _one(self, process: Process, name: str) -> None:
         rng = self._random
-        spec = {
+        spec: dict[str, Any] = {
             "assetName": rng.choice(self._assets),
             "ttl": rng.choice(["1s", "2s", "5s", "PT8S"]),
             "wait": rng.choice(["0s", "1s", "4s", "12s", "12s"]),

@@ -6,6 +6,8 @@ AssetLock gone or terminal, the Lease gone or somebody else's. Whatever is known
 
 import dataclasses
 import datetime
+from collections import defaultdict
+from collections.abc import Iterator
 
 from assetlock.core import names
 from assetlock.model.durations import parse_duration
@@ -63,10 +65,10 @@ class Judges:
         self._targets: dict[str, tuple[str, ...]] = {}
         self._assets: dict[str, Json] = {}
         self._tokens: dict[str, int] = {}
-        self._stamped: dict[tuple[str, str], int] = {}
         self._locks: dict[str, Json] = {}
         self._seen_at: dict[str, float] = {}
         self._terms: dict[str, Term] = {}
+        self._former: defaultdict[str, list[tuple[float, Term | None]]] = defaultdict(list)
 
     def __call__(self, change: Change) -> None:
         """Judge one commit."""
@@ -113,6 +115,7 @@ class Judges:
         asset = change.key.name.removeprefix("asset.")
         before = self._terms.get(asset)
         after = _term(change)
+        self._former[asset].append((change.time, before))
         if after is not None:
             self._terms[asset] = after
         else:
@@ -166,8 +169,8 @@ class Judges:
 
     def _on_target(self, change: Change) -> None:
         name = change.key.name
-        if change.new is not None:
-            self._check_tokens_grow(change, change.new.obj)
+        if change.new is not None and change.old is not None:
+            self._check_tokens_grow(change.old.obj, change.new.obj, name)
         if change.old is None or (change.new and _content(change.new.obj) == _content(change.old.obj)):
             return
         for asset, targets in self._targets.items():
@@ -175,13 +178,14 @@ class Judges:
             if held is not None and name in targets:
                 assert change.user == held.user, f"{change.user} wrote {name} while {held} held {asset}"
 
-    def _check_tokens_grow(self, change: Change, obj: Json) -> None:
-        uid = obj["metadata"]["uid"]
-        for key, lines in claims_on(obj).items():
-            token = max((int(line.partition(" ")[0]) for line in lines), default=0)
-            highest = self._stamped.get((uid, key), 0)
-            assert token >= highest, f"{change.key.name} was stamped with {token} after {highest}"
-            self._stamped[uid, key] = token
+    def _check_tokens_grow(self, old: Json, new: Json, name: str) -> None:
+        before, after = claims_on(old), claims_on(new)
+        for key in before.keys() & after.keys():
+            was, now = (
+                max((int(line.partition(" ")[0]) for line in lines), default=0)
+                for lines in (before[key], after[key])
+            )
+            assert now >= was, f"{name} was stamped with {now} over {was}"
 
     def _check_promptness(self, change: Change, term: Term) -> None:
         if not self._strict.on_time:
@@ -213,7 +217,8 @@ class Judges:
         name, asset, strict = change.key.name, lock["spec"]["assetName"], self._strict
         term = self._terms.get(asset)
         if state == "Expired" and strict.full_terms and term and term.acquisition == lock["metadata"]["uid"]:
-            assert change.time >= term.ends, f"{name} ended {term.ends - change.time:.2f}s early"
+            ends = min(term.ends, *self._ends_shortly_before(asset, term.acquisition, change.time))
+            assert change.time >= ends, f"{name} ended {ends - change.time:.2f}s early"
         reason = next(c["reason"] for c in lock["status"]["conditions"] if c["type"] == "Finished")
         if state == "Revoked":
             assert self.leases_deleted_by_hand, f"{name} was revoked ({reason}) though nobody took its Lease"
@@ -222,6 +227,14 @@ class Judges:
             assert over is None or change.time >= over - 1.0, f"{name} was failed before its wait was over"
         if state == "Failed" and strict.in_order:
             assert reason in ("WaitTimeout", "Locked"), f"{name} failed for {reason}"
+
+    def _ends_shortly_before(self, asset: str, acquisition: str, now: float) -> Iterator[float]:
+        """When the acquisition's terms would have ended that were in force when this was decided, perhaps."""
+        yield float("inf")
+        for until, term in reversed(self._former[asset]):
+            if term is None or term.acquisition != acquisition or until < now - self._strict.patience:
+                return
+            yield term.ends
 
     def waiting(self) -> list[str]:
         """The AssetLocks that have not ended."""

@@ -16,6 +16,7 @@ from assetlock.kube import resources
 from tests.sim import faults, freezing, policies
 from tests.sim.admission import ADMIN, User
 from tests.sim.clients import NAMESPACE, Board, Job, Locker, Writer, delete_leases, send, users_of
+from tests.sim.faults import WatchTrouble
 from tests.sim.judges import Judges, Strictness
 from tests.sim.kinds import ASSETS, CONFIGMAPS, LEASES
 from tests.sim.operator import FailOnErrors, Operator
@@ -33,6 +34,7 @@ class Plan:
 
     seconds: float
     roughness: float
+    stale_watches: bool
     slow_commits: float
     elected: bool
     crashes: int
@@ -57,6 +59,7 @@ class Plan:
         return cls(
             seconds=rng.choice([4.0, 10.0]),
             roughness=rng.choice([0.5, 1.0, 3.0]) if sometimes(0.5) else 0.0,
+            stale_watches=sometimes(0.2),
             slow_commits=rng.choice([0.02, 0.2, 2.0]) if sometimes(0.4) else 0.0,
             elected=rng.random() < 0.5,
             crashes=rng.choice([1, 3]) if sometimes(0.4) else 0,
@@ -74,11 +77,11 @@ class Plan:
         """What may be asked of a schedule with such troubles."""
         off = self.skews != (0.0, 0.0) or self.jumps > 0
         stopped = self.crashes > 0 or self.freezes > 0
-        delayed = self.roughness > 0 or self.slow_commits > 0.1
+        delayed = self.roughness > 0 or self.stale_watches or self.slow_commits > 0.1
         return Strictness(
             in_order=not (off or delayed or stopped or self.meddling),
             on_time=not (off or delayed),
-            full_terms=not off,
+            full_terms=not off and self.roughness == 0,
             patience=0.15 + 8 * self.slow_commits,
         )
 
@@ -271,7 +274,9 @@ def tell(
             _LOG.propagate = propagate
 
     random.seed(f"anything else/{seed}")
-    rates = faults.rough(plan.roughness) if plan.roughness else None
+    rates = faults.rough(plan.roughness) if plan.roughness else {}
+    if plan.stale_watches:
+        rates |= {str(kind): 0.3 for kind in (WatchTrouble.SILENT, WatchTrouble.LATE)}
     return simulate(story, seed=seed, limit=3600, rates=rates, muted=muted, slow_commits=plan.slow_commits)
 
 

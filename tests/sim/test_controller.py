@@ -18,6 +18,7 @@ from tests.sim.world import Broken, World
 CALM = Plan(
     seconds=0.0,
     roughness=0.0,
+    stale_watches=False,
     slow_commits=0.0,
     elected=True,
     crashes=0,

@@ -12,7 +12,7 @@ from assetlock.core.decision import (
     PatchTarget,
     WriteAssetStatus,
 )
-from assetlock.core.granting import confirm_former_gone
+from assetlock.core.granting import confirm_former_gone, confirm_not_over
 from assetlock.core.observation import ObservedTarget
 from assetlock.core.situation import Situation
 from assetlock.core.stamp import Stamp, StampedHolder
@@ -36,7 +36,7 @@ def stamp(situation: Situation) -> Decision | None:
             continue
         patch = _target_patch(target, {situation.stamp_key: str(stamp)}, fenced=True)
         writes.append(PatchTarget(target, patch))
-    return Decision(writes=tuple(writes)) if writes else None
+    return Decision(confirm=confirm_not_over(situation), writes=tuple(writes)) if writes else None
 
 
 def clear(situation: Situation) -> Decision | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from assetlock.core import leases, statuses, tenure
 from assetlock.core.decision import (
     AnnounceOnLease,
+    Confirmation,
+    ConfirmLease,
     ConfirmLockGone,
     CreateLease,
     Decision,
@@ -47,7 +49,8 @@ def record(situation: Situation) -> Decision | None:
     token = announced if announced == situation.token_in_use else situation.token_in_use + 1
     entry = statuses.holder_entry(situation, token)
     body = statuses.asset_body(situation, [entry], token)
-    return Decision(confirm=confirm_former_gone(situation), writes=(WriteAssetStatus(body),))
+    confirm: tuple[Confirmation, ...] = (*confirm_former_gone(situation), *confirm_not_over(situation))
+    return Decision(confirm=confirm, writes=(WriteAssetStatus(body),))
 
 
 def announce(situation: Situation) -> Decision | None:
@@ -87,6 +90,14 @@ def renew(situation: Situation) -> Decision | None:
     if lease.spec.lease_duration_seconds == int(ttl.total_seconds()):
         return None
     return Decision(writes=(ReplaceLease(leases.renewed(situation, lock)),))
+
+
+def confirm_not_over(situation: Situation) -> tuple[ConfirmLease, ...]:
+    """Who was announced had all of it; if something lacks now, perhaps the Lease has ended unseen."""
+    lease = situation.observation.lease
+    if lease is None or situation.token_announced is None:
+        return ()
+    return (ConfirmLease(lease.metadata.resource_version),)
 
 
 def confirm_former_gone(situation: Situation) -> tuple[ConfirmLockGone, ...]:
