@@ -17,6 +17,7 @@ from assetlock.cli.main import COMMANDS
 from assetlock.controller.settings import Settings
 
 ROOT = pathlib.Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.yaml"))
 PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
 
 
@@ -43,19 +44,99 @@ def test_the_example_in_the_readme_works_as_pasted(tmp_path: pathlib.Path) -> No
     assert "held by kubernetes-admin" in done.stderr
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *EXAMPLES], ids=lambda page: page.name)
 def test_every_manifest_is_accepted_by_a_real_api_server(operated: Operated, page: pathlib.Path) -> None:
-    for block in blocks(page, "yaml"):
+    for block in [page.read_text()] if page in EXAMPLES else blocks(page, "yaml"):
         operated.kubectl("create", "--dry-run=server", "-f", "-", stdin=block)
         for document in yaml.safe_load_all(block):
             if not document["apiVersion"].startswith("assetlock.dev/"):
                 kubernetes_validate.validate(document, "1.34", strict=True)
 
 
+def paste(operated: Operated, folder: pathlib.Path, commands: str) -> str:
+    """Run commands as pasted into a shell whose kubectl is in the test's namespace."""
+    kubeconfig = folder / "kubeconfig"
+    kubeconfig.write_bytes(operated.cluster.kubeconfig.read_bytes())
+    env = operated.cluster.environment(kubeconfig)
+    script = f"kubectl config set-context --current --namespace={operated.namespace}\n{commands}"
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_lock_is_taken_and_released_as_the_page_shows(operated: Operated, tmp_path: pathlib.Path) -> None:
+    operated.kubectl("create", "deployment", "shop-db", "--image=postgres")
+    [manifests] = blocks(ROOT / "docs" / "locking.md", "yaml")
+    operated.kubectl("create", "-f", "-", stdin=manifests)
+    [commands] = blocks(ROOT / "docs" / "locking.md", "sh")
+    assert "Held 1" in paste(operated, tmp_path, commands)
+
+
+def test_a_job_locks_with_a_lease_as_the_page_shows(operated: Operated, tmp_path: pathlib.Path) -> None:
+    operated.asset("shop-db", "settings")
+    (tmp_path / "lease.yaml").write_text(*blocks(ROOT / "docs" / "jobs.md", "yaml"))
+    migrate = tmp_path / "migrate.sh"
+    migrate.write_text("#!/bin/sh\nkubectl label configmap settings migrated=yes\n")
+    migrate.chmod(0o755)
+    [commands] = blocks(ROOT / "docs" / "jobs.md", "sh")
+    said = paste(operated, tmp_path, commands)
+    assert "condition met" in said
+    assert "configmap/settings labeled" in said
+
+
+def test_the_glass_is_broken_as_the_page_shows(operated: Operated, tmp_path: pathlib.Path) -> None:
+    operated.asset("vm-1", "app")
+    operated.held("first")
+    [commands] = blocks(ROOT / "docs" / "fence.md", "sh")
+    assert "configmap/app patched" in paste(operated, tmp_path, commands)
+
+
+def test_the_roles_among_the_examples_allow_what_they_say(operated: Operated) -> None:
+    cluster, namespace = operated.cluster, operated.namespace
+    operated.asset("vm-1", "app")
+    operated.kubectl("create", "-f", str(ROOT / "docs" / "examples" / "rbac.yaml"))
+    bindings = {"asset-locker": "locker", "asset-keeper": "keeper"}
+    for role, user in bindings.items():
+        operated.kubectl("create", "rolebinding", role, f"--role={role}", f"--user={user}")
+    operated.kubectl("create", "role", "writer", "--verb=patch,get", "--resource=configmaps")
+    operated.kubectl("create", "rolebinding", "writer", "--role=writer", "--user=oncall")
+    cluster.kubectl(
+        "create", "clusterrolebinding", namespace, "--clusterrole=asset-break-glass", "--user=oncall"
+    )
+    try:
+        operated.held("first", "locker")
+        refused = operated.write("app", "oncall")
+        assert "held by locker" in refused.stderr
+        glass = ["--as=oncall", "--as-group=assetlock:break-glass"]
+        patch = ["patch", "configmap", "app", "--type=merge", '--patch={"data":{"value":"2"}}']
+        operated.kubectl(*patch, *glass, user="oncall")
+        operated.kubectl("delete", "assetlock", "first", user="keeper")
+    finally:
+        cluster.kubectl("delete", "clusterrole", "asset-break-glass")
+        cluster.kubectl("delete", "clusterrolebinding", namespace)
+
+
+def anchors(page: pathlib.Path) -> set[str]:
+    """The names that GitHub gives to the headings of a page."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_link_leads_somewhere(page: pathlib.Path) -> None:
-    for link in re.findall(r"\]\(([^)#]+)", page.read_text()):
-        assert (page.parent / link).exists(), link
+    for link in re.findall(r"\]\(([^)]+)", page.read_text()):
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
 
 
 def test_every_setting_that_is_documented_exists_with_that_default() -> None:
