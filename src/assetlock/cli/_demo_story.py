@@ -58,6 +58,8 @@ def refusing(stage: Stage) -> None:
     refusal = ["(Locked)", PIPELINE_USER, "since", "until", "rolling out version 42"]
     stage.run(ALICE, _banner("SALE"), fails=True, says=refusal)
     stage.run(ALICE, "kubectl -n shop delete deployment web", fails=True, says=refusal)
+    status = f"""{_banner("SALE")} -v=6 2>&1 | grep -o 'status="[^"]*"' | tail -1"""
+    stage.run(ALICE, status, says=['status="423 '])
     stage.say("not even the administrator of the cluster gets past it by accident")
     stage.run(ADMIN, "kubectl -n shop label configmap web-settings a=b", fails=True, says=refusal)
     stage.say("what is not locked is not slowed down, and not in anybody's way")
@@ -76,7 +78,7 @@ def queueing(stage: Stage) -> None:
     stage.run(ALICE, "kubectl -n shop wait --for=jsonpath={.status.queuePosition}=1 alk/hotfix --timeout=10s")
     stage.run(ALICE, "kubectl -n shop get assetlocks", says=["Held", "Pending"])
     with stage.meanwhile(ALICE, _wait("hotfix", "Acquired"), says=["condition met"]):
-        stage.run(PIPELINE, "kubectl -n shop delete alk release-42", says=["deleted"])
+        stage.run(PIPELINE, "kubectl -n shop delete assetlock release-42", says=["deleted"])
         released = time.monotonic()
     seconds = time.monotonic() - released
     if seconds > ON_THE_SPOT:
@@ -140,7 +142,7 @@ def crashing(stage: Stage, stack: Stack) -> None:
 def expiring(stage: Stage) -> None:
     """A lock that nobody releases ends by itself, and the next one gets it with a higher token."""
     stage.begin("A lock that is forgotten runs out, and the next one gets it")
-    stage.run(ALICE, "kubectl -n shop delete alk hotfix", says=["deleted"])
+    stage.run(ALICE, "kubectl -n shop delete assetlock hotfix", says=["deleted"])
     stage.run(BOB, "kubectl create -f forgotten.yaml", says=["created"])
     before = _token(stage.run(BOB, f"{_wait('forgotten', 'Acquired')} && {_show_token('forgotten')}"))
     stage.run(PIPELINE, "kubectl create -f release-43.yaml", says=["created"])
