@@ -23,7 +23,7 @@ controlplane: setup  ## Find or build etcd, kube-apiserver, kube-controller-mana
 	$(BIN)/assetlock dev build
 
 demo: controlplane  ## Watch locks at work on a real control plane
-	$(BIN)/assetlock demo
+	$(BIN)/assetlock demo $(ARGS)
 
 test: controlplane  ## Run every test, against a real control plane where it matters
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)

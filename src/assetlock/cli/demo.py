@@ -6,9 +6,11 @@ It checks itself: a step that does not show what it says ends the demo with exit
 from __future__ import annotations
 
 import importlib.resources
+import os
 import pathlib
 import shutil
 import signal
+import sys
 import time
 
 import click
@@ -70,15 +72,16 @@ def _summarize(stage: Stage, seconds: float) -> None:
 
 
 def _tell_how_to_look_around(folder: pathlib.Path) -> None:
+    assetlock = "assetlock" if shutil.which("assetlock") else os.path.relpath(sys.argv[0])
     click.echo(f"""
 It runs on. To look around:
-  eval "$(assetlock dev env --name {NAME})"       # be the administrator
+  eval "$({assetlock} dev env --name {NAME})"       # be the administrator
   kubectl -n shop get assets,assetlocks,leases
   kubectl -n shop describe asset web
-  KUBECONFIG=$(assetlock dev kubeconfig --name {NAME} --user alice) kubectl -n shop delete deployment web
+  KUBECONFIG=$({assetlock} dev kubeconfig --name {NAME} --user alice) kubectl -n shop delete deployment web
 The manifests of the demo are in {folder}
 To end it:
-  assetlock dev down --name {NAME}""")
+  {assetlock} dev down --name {NAME}""")
 
 
 def _interrupt(*_: object) -> None:
