@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from assetlock.controller.controller import RELIST_EVERY, Controller
-from assetlock.kube.resources import ASSETLOCKS, CONFIG_MAPS
+from assetlock.kube.resources import ASSETLOCKS, ASSETS, CONFIG_MAPS
 from tests.sim import policies
 from tests.sim.admission import Plugin, User
 from tests.sim.clients import NAMESPACE, Board, send
@@ -190,6 +190,30 @@ def test_a_deletion_that_no_watch_tells_of_is_noticed_by_the_next_whole_list(
 
     monkeypatch.setattr(Controller, "event", deaf)
     tell(story, CALM, seed="deaf")
+
+
+def test_a_conflict_is_read_before_the_next_decision_and_does_not_wait_for_a_watch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told_by_watches = Controller.event
+
+    def deaf(controller: Controller, kind: str, event_type: str | None, raw: dict[str, Any]) -> None:
+        if kind != "Asset":
+            told_by_watches(controller, kind, event_type, raw)
+
+    async def story(world: World) -> None:
+        told = Telling(world)
+        await told.begin()
+        await told.ask("a", ttl="3s")
+        await told.until("a", "Held", 1)
+        merge = {"content-type": "application/merge-patch+json", "accept": "application/json"}
+        patch = {"metadata": {"labels": {"changed": "unseen"}}}
+        await send(world.client(User("operator-0")), "PATCH", ASSETS.path(NAMESPACE, "vm"), patch, merge)
+        await told.ask("b", wait="1m")
+        assert await told.until("b", "Held", 6) < 5
+
+    monkeypatch.setattr(Controller, "event", deaf)
+    tell(story, CALM, seed="conflict")
 
 
 def test_strangers_are_refused_from_the_announcement_to_the_end_and_welcome_afterwards() -> None:
