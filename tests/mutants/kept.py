@@ -142,4 +142,109 @@ MUTANTS = (
         "return cls(username, None if pod_uid == UNBOUND else pod_uid)",
         "return cls(username, None)",
     ),
+    Mutant(
+        "stamp whatever version the target has by now",
+        "controller/reconciler.py",
+        "                new = await self._api.merge_patch(resource, place, target.name, patch)\n",
+        "                live = await self._api.get(resource, place, target.name)\n"
+        '                patch["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]\n'
+        "                new = await self._api.merge_patch(resource, place, target.name, patch)\n",
+    ),
+    Mutant(
+        "claim the Lease whatever became of it meanwhile",
+        "controller/reconciler.py",
+        '                self._put("Lease", await self._api.replace(LEASES, namespace, lease, body))\n',
+        "                live = await self._api.get(LEASES, namespace, lease)\n"
+        '                body["metadata"] |= {k: live["metadata"][k] for k in ("uid", "resourceVersion")}\n'
+        '                self._put("Lease", await self._api.replace(LEASES, namespace, lease, body))\n',
+    ),
+    Mutant(
+        "give the next acquisition the token of the last",
+        "core/granting.py",
+        "situation.token_in_use + 1",
+        "max(1, situation.token_in_use)",
+    ),
+    Mutant(
+        "leave those out of the line who were queued before",
+        "core/queue.py",
+        "            if is_pending(lock)\n",
+        "            if lock.status.state is None\n",
+    ),
+    Mutant(
+        "serve the youngest of equal waiters first",
+        "core/queue.py",
+        "(-lock.spec.priority, created, lock.metadata.uid)",
+        "(-lock.spec.priority, datetime.datetime.max.replace(tzinfo=datetime.UTC) - created, lock.metadata.uid)",
+    ),
+    Mutant(
+        "count a list whose second page was lost as whole",
+        "kube/api.py",
+        "                return await self._all_pages(path, params, Listing(resource, metadata_only))\n"
+        "            except Gone:\n",
+        "                listing = Listing(resource, metadata_only)\n"
+        "                return await self._all_pages(path, params, listing)\n"
+        "            except Gone:\n"
+        "                if listing.resource_version:\n"
+        "                    return listing.whole()\n",
+    ),
+    Mutant(
+        "let an older deletion take out what was made since",
+        "controller/cache.py",
+        "        if old is not None and _version(old) > version:\n            return None\n",
+        "",
+    ),
+    Mutant(
+        "let an older event bring back what was deleted",
+        "controller/cache.py",
+        "version <= self._gone.get(where, -1) or ",
+        "",
+    ),
+    Mutant(
+        "let anybody of the pod's name write",
+        "core/situation.py",
+        'holder.pod_uid if lock.spec.bind_to == "Pod" else None',
+        "None",
+    ),
+    Mutant(
+        "leave a recorded lock to the sleeper who may announce it",
+        "core/ending.py",
+        "lock.status.state is LockState.HELD or (recorded and queue.is_pending(lock))",
+        "lock.status.state is LockState.HELD",
+    ),
+    Mutant(
+        "repair what a holder lacks without looking for its Lease",
+        "core/granting.py",
+        "    if lease is None or situation.token_announced is None:\n",
+        "    if lease is not None or situation.token_announced is None:\n",
+    ),
+    Mutant(
+        "count terms from whenever they are looked at",
+        "controller/reconciler.py",
+        "self._clock.now() - datetime.timedelta(seconds=self._clock.monotonic() - at)",
+        "self._clock.now()",
+    ),
+    Mutant(
+        "leave the stamps when a lock ends",
+        "core/decide.py",
+        "    fencing.clear,\n",
+        "",
+    ),
+    Mutant(
+        "go on leading after having slept past the Lease",
+        "controller/leadership.py",
+        "            if self._clock.monotonic() - renewed > self._timing.duration:\n                break\n",
+        "",
+    ),
+    Mutant(
+        "let the later of two deadlines count",
+        "controller/workqueue.py",
+        'self._due.get(key, float("inf")) <= at',
+        'self._due.get(key, float("-inf")) >= at',
+    ),
+    Mutant(
+        "hand a key out to two workers at once",
+        "controller/workqueue.py",
+        "        if key in self._busy:\n",
+        "        if key in self._again:\n",
+    ),
 )

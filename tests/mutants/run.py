@@ -20,7 +20,7 @@ from rich.table import Table
 from tests.mutants.kept import MUTANTS, Mutant
 
 ROOT = pathlib.Path(__file__).parents[2]
-TESTS = ("tests/core", "tests/controller", "tests/kube", "tests/admission", "tests/sim/test_controller.py")
+TESTS = ("tests/core", "tests/controller", "tests/sim/test_controller.py", "tests/kube", "tests/admission")
 LONGEST = 300.0
 
 
@@ -41,19 +41,26 @@ def found_by(mutant: Mutant) -> str | None:
             shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", folder)
         planted(mutant, folder)
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *TESTS],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(folder / "src")},
-            capture_output=True,
-            text=True,
-            timeout=LONGEST,
-            check=False,
-        )
+        try:
+            done = _tested(folder)
+        except subprocess.TimeoutExpired:
+            return f"no end in {LONGEST:.0f} s"
     if done.returncode == 0:
         return None
     failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
     return failed.group(1) if failed else f"exit code {done.returncode}"
+
+
+def _tested(folder: pathlib.Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *TESTS],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder / "src")},
+        capture_output=True,
+        text=True,
+        timeout=LONGEST,
+        check=False,
+    )
 
 
 def main() -> int:

@@ -19,11 +19,13 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1000, help="how many (default: %(default)s)")
     parser.add_argument("--start", type=int, default=0, help="the first of them (default: %(default)s)")
     parser.add_argument("--no-shrink", action="store_true", help="report failures as they are")
+    parser.add_argument("--first", action="store_true", help="stop at the first failure")
     options = parser.parse_args()
     logging.disable(logging.WARNING)
     if options.seed is not None:
         return _again(options.seed)
-    return _many(range(options.start, options.start + options.seeds), shrinking=not options.no_shrink)
+    seeds = range(options.start, options.start + options.seeds)
+    return _many(seeds, shrinking=not options.no_shrink, first=options.first)
 
 
 def _again(seed: int) -> int:
@@ -37,7 +39,7 @@ def _again(seed: int) -> int:
     return 0
 
 
-def _many(seeds: range, *, shrinking: bool) -> int:
+def _many(seeds: range, *, shrinking: bool, first: bool) -> int:
     began, failed, virtual, commits = time.process_time(), 0, 0.0, 0
     for seed in seeds:
         try:
@@ -46,6 +48,8 @@ def _many(seeds: range, *, shrinking: bool) -> int:
             failed += 1
             print(smallest(broken) if shrinking else broken)
             print(f"again: python -m tests.sim.run --seed {seed}\n", flush=True)
+            if first:
+                return 1
         else:
             virtual += world.loop.time()
             commits += len(world.commits)
