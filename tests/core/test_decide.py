@@ -177,6 +177,9 @@ def test_a_token_once_announced_on_a_lease_stays_that_of_its_acquisition(world: 
     assert world.asset is not None and world.lease is not None
     world.asset["status"]["holders"] = []
     world._touch(world.asset)
+    repair = decide(world.observe())
+    assert kinds(list(repair.writes)) == ["WriteAssetStatus"]
+    assert repair.confirm == (d.ConfirmLease(world.lease["metadata"]["resourceVersion"]),)
     world.settle()
     assert world.lease["metadata"]["annotations"]["assetlock.dev/token"] == "1"
     assert [holder["fencingToken"] for holder in world.asset["status"]["holders"]] == [1]
@@ -217,6 +220,16 @@ def test_nobody_is_taken_off_the_asset_before_his_lock_was_looked_for_live(world
     decision = decide(world.observe())
     assert kinds(list(decision.writes)) == ["WriteAssetStatus"]
     assert decision.confirm == (d.ConfirmLockGone("first", first["metadata"]["uid"]),)
+
+
+@pytest.mark.parametrize(("bind_to", "stamped"), [("Pod", "p-1 runner"), ("User", "- runner")])
+def test_a_lock_is_stamped_for_the_pod_only_if_it_is_bound_to_it(
+    world: World, bind_to: str, stamped: str
+) -> None:
+    world.ask("first", holder={"username": "runner", "podName": "p", "podUID": "p-1"}, bindTo=bind_to)
+    world.settle()
+    [value] = world.targets["app"]["metadata"]["annotations"].values()
+    assert value.split("\n")[1:] == [f"1 {stamped}"]
 
 
 def test_a_terminating_lease_is_never_granted_into(world: World) -> None:

@@ -230,12 +230,6 @@ MUTANTS = (
         "",
     ),
     Mutant(
-        "go on leading after having slept past the Lease",
-        "controller/leadership.py",
-        "            if self._clock.monotonic() - renewed > self._timing.duration:\n                break\n",
-        "",
-    ),
-    Mutant(
         "let the later of two deadlines count",
         "controller/workqueue.py",
         'self._due.get(key, float("inf")) <= at',

@@ -124,6 +124,7 @@ class Judges:
         if before is not None and gone:
             self._end(asset, before.acquisition, by_lease=True)
             self._check_promptness(change, before)
+            self._check_robbery(change, asset, before)
             if change.user not in (names.CONTROLLER_USER,) and before.acquisition in self._locks:
                 self.leases_deleted_by_hand = True
         if after is None:
@@ -193,6 +194,18 @@ class Judges:
         latest = max(term.ends + SKEW + PROMPT, self.trouble_at + 5.0) + self._strict.patience
         late = change.time - term.ends
         assert change.time <= latest, f"{change.key.name} was freed {late:.2f}s after it had run out"
+
+    def _check_robbery(self, change: Change, asset: str, term: Term) -> None:
+        """The controller takes a Lease from those only whose lock has ended, or whose time was up."""
+        if change.user != names.CONTROLLER_USER:
+            return
+        lock = self._locks.get(term.acquisition)
+        if lock is not None:
+            state = lock.get("status", {}).get("state")
+            assert state in TERMINAL, f"{lock['metadata']['name']} lost its Lease while it was {state}"
+        elif self._strict.full_terms and term.acquisition not in self._seen_at:
+            ends = min(term.ends, *self._ends_shortly_before(asset, term.acquisition, change.time))
+            assert change.time >= ends, f"a Lease made by hand was taken {ends - change.time:.2f}s early"
 
     def _check_turn(self, change: Change, asset: str, uid: str) -> None:
         chosen = self._locks.get(uid)

@@ -170,6 +170,22 @@ def test_a_waiter_gets_the_lock_at_once_when_it_is_given_back() -> None:
     tell(story, CALM, seed="hand-over")
 
 
+def test_those_who_waited_before_a_start_are_found_by_the_first_list_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Controller, "event", lambda *_: None)
+
+    async def story(world: World) -> None:
+        told = Telling(world)
+        beginning = asyncio.create_task(told.begin())
+        await told.board.until(lambda: told.board.get("assets", "vm") is not None, 1)
+        await told.ask("a", wait="1m")
+        await told.until("a", "Held", 2)
+        await beginning
+
+    tell(story, CALM, seed="start")
+
+
 def test_a_deletion_that_no_watch_tells_of_is_noticed_by_the_next_whole_list(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
