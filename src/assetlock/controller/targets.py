@@ -101,7 +101,11 @@ class Targets:
         self._keep_problems(key, named)
         wanted = [await self._observe_wanted(key, target) for target in named]
         known = {found.uid for found in wanted if found.uid}
-        return (*wanted, *(stray for stray in self._strays(key) if stray.uid not in known))
+        strays = (stray for stray in self._strays(key) if stray.uid not in known)
+        return (
+            *wanted,
+            *(s for s in strays if not any(_is_named(s.target, by, key.namespace) for by in named)),
+        )
 
     def problem(self, key: AssetKey, target: Target, message: str) -> None:
         """Remember for a while why this target can't be fenced."""
@@ -230,6 +234,12 @@ class Targets:
 def explain(error: ApiError, target: Target) -> str:
     """Why a stamp could not be written, for the one who asked for the lock."""
     return f"{target.kind} {target.name} can't be stamped: {error}"
+
+
+def _is_named(found: Target, named: Target, asset_namespace: str) -> bool:
+    """Whether an asset names this object, be it one that is not looked at for a while because of a problem."""
+    same_thing = (found.api_version, found.kind, found.name) == (named.api_version, named.kind, named.name)
+    return same_thing and found.namespace in (None, named.namespace or asset_namespace)
 
 
 def _observed(target: Target, raw: dict[str, Any]) -> ObservedTarget:
