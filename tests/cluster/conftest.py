@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,11 +71,24 @@ class Operated:
         self.wait(f"alk/{name}", "condition=Settled", timeout=timeout)
         return self.condition(name)
 
+    def unfenced(self, target: str) -> bool:
+        """Whether a ConfigMap carries nothing of ours."""
+        meta = self.get("configmap", target)["metadata"]
+        return "labels" not in meta and "annotations" not in meta
+
     def write(self, target: str, user: str, value: str = "1", check: bool = False) -> Any:
         patch = json.dumps({"data": {"value": value}})
         return self.kubectl(
             "patch", "configmap", target, "--type=merge", f"--patch={patch}", user=user, check=check
         )
+
+
+def until(holds: Callable[[], bool], what: str, *, seconds: float = 15) -> None:
+    """Wait for something that follows by itself."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.1)
 
 
 def document(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:

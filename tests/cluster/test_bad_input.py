@@ -6,7 +6,7 @@ import json
 import time
 
 import pytest
-from tests.cluster.conftest import Operated, document, lease
+from tests.cluster.conftest import Operated, document, lease, until
 
 from assetlock.cli.stack import Part
 
@@ -189,6 +189,7 @@ def test_an_asset_deleted_while_locked_and_waited_for_frees_its_targets_and_keep
     assert operated.get("alk", "second")["status"]["state"] == "Pending"
     operated.create(document("Asset", "vm-1", {"type": "VM"}))
     operated.wait("alk/second", "condition=Acquired")
+    until(lambda: operated.unfenced("app"), "the fence comes down")
     assert operated.write("app", "bob").returncode == 0
 
 

@@ -8,10 +8,10 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
-from tests.cluster.conftest import Operated, grant_rights, lease
+from tests.cluster.conftest import Operated, grant_rights, lease, until
 
 from assetlock.cli import stack as operator_stack
 from assetlock.cli.stack import Part
@@ -73,7 +73,7 @@ def test_a_lock_that_expired_while_the_operator_was_dead_ends_when_it_is_back(op
     assert operated.write("app", "bob").returncode == 1, "the wall stands until the operator takes it down"
     operated.stack.restart(Part.CONTROLLER)
     operated.wait("alk/first", "jsonpath={.status.state}=Expired")
-    _until(lambda: operated.write("app", "bob").returncode == 0, "bob may write again")
+    until(lambda: operated.write("app", "bob").returncode == 0, "bob may write again")
 
 
 @pytest.mark.parametrize("moment", range(5))
@@ -118,7 +118,7 @@ def test_a_quiet_life_of_a_lock_is_nine_writes(operated: Operated) -> None:
     operated.kubectl("wait", "ast/vm-1", "--for=condition=Ready", "--timeout=10s")
     operated.held("first")
     operated.kubectl("delete", "alk", "first", user="alice")
-    _until(lambda: "labels" not in operated.get("configmap", "app")["metadata"], "the target is free")
+    until(lambda: "labels" not in operated.get("configmap", "app")["metadata"], "the target is free")
     log = operated.stack.running[Part.CONTROLLER].log.read_text()
     entries = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
     ours = [
@@ -138,7 +138,7 @@ def test_a_handmade_lease_lives_through_an_outage_and_is_timed_by_its_own_renewa
     patch = json.dumps({"spec": {"renewTime": renewed}})
     operated.kubectl("patch", "lease", "asset.vm-1", "--type=merge", f"-p={patch}", user="alice")
     operated.stack.restart()
-    _until(
+    until(
         lambda: names.TOKEN_ANNOTATION in operated.get("lease", "asset.vm-1")["metadata"]["annotations"],
         "announced",
     )
@@ -152,10 +152,3 @@ def _standby(operated: Operated) -> str:
     argv = [sys.executable, "-P", "-m", "assetlock.cli.main", "operator", "controller"]
     operated.cluster.add_process("standby", [*argv, "--kubeconfig", str(kubeconfig)])
     return "standby"
-
-
-def _until(holds: Callable[[], bool], what: str, *, seconds: float = 15) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.1)

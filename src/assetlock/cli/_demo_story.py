@@ -110,6 +110,9 @@ def leasing(stage: Stage) -> None:
     stage.run(BOB, settings, fails=True, says=["(Locked)", PIPELINE_USER])
     stage.run(BOB, "kubectl -n shop delete lease asset.db", fails=True, says=["(Locked)"])
     stage.run(PIPELINE, "kubectl -n shop delete lease asset.db", says=["deleted"])
+    stage.say("the fence comes down a moment after the lock has ended")
+    fenced = "kubectl -n shop get configmaps -l assetlock.dev/fenced=true -o name"
+    stage.run(ADMIN, f"while {fenced} | grep db-settings; do sleep 0.1; done")
     stage.saw("a plain Lease is a lock", "the second create got 409 AlreadyExists")
 
 
