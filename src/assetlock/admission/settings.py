@@ -5,22 +5,15 @@ from __future__ import annotations
 import datetime
 import pathlib
 
-from pydantic import Field, field_validator, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, model_validator
 
 from assetlock.model.durations import parse_duration
+from assetlock.model.settings import LockSettings
 
 
-class AdmissionSettings(BaseSettings):
+class AdmissionSettings(LockSettings):
     """What the webhooks decide by, and the certificate they are served with."""
 
-    model_config = SettingsConfigDict(env_prefix="ASSETLOCK_", frozen=True)
-
-    default_ttl: str = Field(
-        "30m", description="TTL of a Lease that says no duration, where its asset says none."
-    )
-    longest_ttl: str = Field("24h", description="No lock lasts longer without being renewed.")
-    skew: str = Field("1s", description="Added to each expiry, for clocks that differ.")
     tls_cert_file: pathlib.Path | None = Field(
         None, description="Serving certificate; without it we make one."
     )
@@ -28,12 +21,6 @@ class AdmissionSettings(BaseSettings):
     tls_names: str = Field(
         "", description="Further names and addresses for our certificate, comma-separated."
     )
-
-    @field_validator("default_ttl", "longest_ttl", "skew")
-    @classmethod
-    def _is_duration(cls, value: str) -> str:
-        parse_duration(value)
-        return value
 
     @model_validator(mode="after")
     def _has_both_files(self) -> AdmissionSettings:
