@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from assetlock.admission.review import Object, annotations_of, mapping, text
 from assetlock.core import names
-from assetlock.core.identity import NOBODY, Identity
+from assetlock.core.identity import NOBODY, Identity, owner_of
 from assetlock.core.messages import HeldBy
 
 
@@ -69,13 +69,9 @@ def asset_facts(asset: Object) -> AssetFacts:
 def lease_facts(lease: Object) -> LeaseFacts:
     """What a Lease says."""
     spec, annotations = mapping(lease.get("spec")), annotations_of(lease)
-    try:
-        owner = Identity.parse(annotations.get(names.OWNER_ANNOTATION, ""))
-    except ValueError:
-        owner = NOBODY
     return LeaseFacts(
         holder=text(spec.get("holderIdentity")),
-        owner=owner,
+        owner=owner_of(annotations),
         lock=annotations.get(names.LOCK_ANNOTATION),
         seconds=_whole(spec.get("leaseDurationSeconds")),
         acquired=moment(spec.get("acquireTime")),

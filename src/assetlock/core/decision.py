@@ -11,6 +11,8 @@ import datetime
 from typing import Any, TypeAlias
 
 from assetlock.core.observation import ObservedTarget
+from assetlock.model.asset import Asset
+from assetlock.model.assetlock import AssetLock
 
 Body: TypeAlias = dict[str, Any]
 
@@ -25,6 +27,12 @@ class Happening:
     reason: str
     note: str
     warning: bool = False
+
+    @classmethod
+    def about(cls, subject: Asset | AssetLock, reason: str, note: str, *, warning: bool = False) -> Happening:
+        """Something that happened to this very object."""
+        meta = subject.metadata
+        return cls(type(subject).__name__, meta.name, meta.uid, reason, note, warning)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

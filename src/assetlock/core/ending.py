@@ -20,7 +20,7 @@ from assetlock.model.assetlock import AssetLock, LockState
 def end_locks(situation: Situation) -> Decision | None:
     """Make AssetLocks terminal whose time is over, before anything else is taken from them."""
     observation, lock, ending = situation.observation, situation.lock, situation.ending
-    if lock is not None and ending is not None and not _is_terminal(lock):
+    if lock is not None and ending is not None and not queue.has_ended(lock):
         confirm: tuple[ConfirmLease | ConfirmNoAsset, ...] = ()
         if ending.state is LockState.EXPIRED and observation.lease is not None:
             confirm = (ConfirmLease(observation.lease.metadata.resource_version),)
@@ -87,14 +87,8 @@ def forget_at(lock: AssetLock) -> datetime.datetime | None:
 
 
 def _finish(situation: Situation, lock: AssetLock, ending: Ending) -> WriteLockStatus:
-    told = Happening(
-        "AssetLock",
-        lock.metadata.name,
-        lock.metadata.uid,
-        str(ending.state),
-        ending.message,
-        warning=ending.state is not LockState.RELEASED,
-    )
+    bad = ending.state is not LockState.RELEASED
+    told = Happening.about(lock, str(ending.state), ending.message, warning=bad)
     return WriteLockStatus(statuses.finished_body(situation, lock, ending), tells=(told,))
 
 
@@ -103,7 +97,3 @@ def _may_be_announced(situation: Situation, lock: AssetLock) -> bool:
     asset = situation.observation.asset
     recorded = asset is not None and any(h.acquisition == lock.metadata.uid for h in asset.status.holders)
     return lock.status.state is LockState.HELD or (recorded and queue.is_pending(lock))
-
-
-def _is_terminal(lock: AssetLock) -> bool:
-    return lock.status.state is not None and lock.status.state.terminal

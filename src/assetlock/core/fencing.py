@@ -51,7 +51,7 @@ def clear(situation: Situation) -> Decision | None:
     confirm: tuple[Confirmation, ...] = (ConfirmLease(lease.metadata.resource_version if lease else None),)
     asset = observation.asset
     if asset is not None and asset.status.holders:
-        told = Happening("Asset", asset.metadata.name, asset.metadata.uid, "Unlocked", "the lock is free")
+        told = Happening.about(asset, "Unlocked", "the lock is free")
         body = statuses.asset_body(situation, [], situation.token_in_use)
         return Decision(
             confirm=confirm + confirm_former_gone(situation), writes=(WriteAssetStatus(body, tells=(told,)),)

@@ -63,20 +63,12 @@ def announce(situation: Situation) -> Decision | None:
         return None
     token = recorded.fencing_token
     if lock is None:
-        told = Happening(
-            "Asset",
-            asset.metadata.name,
-            asset.metadata.uid,
-            "Locked",
-            f"locked by {recorded.identity}, token {token}",
-        )
+        told = Happening.about(asset, "Locked", f"locked by {recorded.identity}, token {token}")
         return Decision(writes=(AnnounceOnLease(leases.announcement(lease, token), tells=(told,)),))
     note = f"asset {situation.observation.name} locked for {recorded.identity}, token {token}"
     tells = (
-        Happening("AssetLock", lock.metadata.name, lock.metadata.uid, "Acquired", note),
-        Happening(
-            "Asset", asset.metadata.name, asset.metadata.uid, "Locked", f"{note} ({lock.metadata.name})"
-        ),
+        Happening.about(lock, "Acquired", note),
+        Happening.about(asset, "Locked", f"{note} ({lock.metadata.name})"),
     )
     return Decision(writes=(WriteLockStatus(statuses.held_body(situation, lock, recorded), tells=tells),))
 
@@ -124,4 +116,4 @@ def _told_of_expiry(situation: Situation) -> tuple[Happening, ...]:
     if asset is None or ending is None or held is None or held.lock_name is not None:
         return ()
     note = f"the Lease of {held.identity.username} was {ending.message}"
-    return (Happening("Asset", asset.metadata.name, asset.metadata.uid, "LeaseExpired", note, warning=True),)
+    return (Happening.about(asset, "LeaseExpired", note, warning=True),)

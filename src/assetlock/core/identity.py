@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+
+from assetlock.core import names
 
 UNBOUND = "-"
 
@@ -33,3 +36,11 @@ class Identity:
 
 NOBODY = Identity("assetlock:unknown-holder")
 """Stands for the holder of a Lease that carries no owner: fenced against everybody."""
+
+
+def owner_of(annotations: Mapping[str, str]) -> Identity:
+    """Whose a Lease with these annotations is; `NOBODY` where they do not say."""
+    try:
+        return Identity.parse(annotations.get(names.OWNER_ANNOTATION, ""))
+    except ValueError:
+        return NOBODY

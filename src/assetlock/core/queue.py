@@ -21,6 +21,11 @@ def is_pending(lock: AssetLock) -> bool:
     return lock.status.state in (None, LockState.PENDING)
 
 
+def has_ended(lock: AssetLock) -> bool:
+    """Whether the lock is in a state that nothing follows."""
+    return lock.status.state is not None and lock.status.state.terminal
+
+
 def wait_deadline(observation: Observation, lock: AssetLock) -> datetime.datetime:
     """When the waiter's own ``wait`` is over."""
     seen = observation.locks_seen.get(lock.metadata.uid, observation.now)

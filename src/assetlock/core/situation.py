@@ -52,7 +52,7 @@ class Situation:
         lock = self.lock
         if held.lock_name is not None and lock is None:
             return Ending(LockState.RELEASED, "Deleted", "its AssetLock was deleted", confirmed=False)
-        if lock is not None and lock.status.state is not None and lock.status.state.terminal:
+        if lock is not None and lock.status.state is not None and queue.has_ended(lock):
             return Ending(lock.status.state, "Finished", "its AssetLock has finished")
         if lock is not None and lock.metadata.deletion_timestamp is not None:
             return Ending(LockState.RELEASED, "Deleted", "the AssetLock is being deleted")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from assetlock.core import names, tenure
 from assetlock.core.decision import Body
@@ -49,8 +50,8 @@ def holder_entry(situation: Situation, token: int) -> Holder:
         pod_name=pod_name,
         fencing_token=token,
         acquisition=held.acquisition,
-        acquire_time=whole_second(held.since),
-        expire_time=whole_second(held.expires),
+        acquire_time=_whole_second(held.since),
+        expire_time=_whole_second(held.expires),
         reason=lock.spec.reason if lock else None,
         holder_id=lock.spec.holder_id if lock else None,
     )
@@ -60,64 +61,46 @@ def held_body(situation: Situation, lock: AssetLock, holder: Holder) -> Body:
     """The AssetLock as announced, or with its expiry brought up to date."""
     until = format_time(holder.expire_time) if holder.expire_time else "released"
     message = f"token {holder.fencing_token}, until {until}{_clipped(situation, lock)}"
-    conditions = _lock_conditions(
-        situation, lock, acquired=("True", "Granted", message), finished=("False", "Held", ""), settled="True"
+    conditions = {
+        "Acquired": ("True", "Granted", message),
+        "Finished": ("False", "Held", ""),
+        "Settled": ("True", "Granted", message),
+    }
+    return _lock_body(
+        situation,
+        lock,
+        conditions,
+        state=LockState.HELD,
+        queue_position=None,
+        fencing_token=holder.fencing_token,
+        acquire_time=holder.acquire_time,
+        expire_time=holder.expire_time,
     )
-    status = lock.status.model_copy(
-        update={
-            "state": LockState.HELD,
-            "queue_position": None,
-            "fencing_token": holder.fencing_token,
-            "acquire_time": holder.acquire_time,
-            "expire_time": holder.expire_time,
-            "conditions": conditions,
-            "observed_generation": lock.metadata.generation,
-        }
-    )
-    return _body("AssetLock", lock, status, situation.observation.namespace)
 
 
 def pending_body(situation: Situation, lock: AssetLock, position: int) -> Body:
     """The AssetLock in the queue, with its place and what it waits for."""
     reason, why = waiting_for(situation)
     message = f"{why}; number {position} in line"
-    conditions = _lock_conditions(
-        situation,
-        lock,
-        acquired=("False", reason, message),
-        finished=("False", "Pending", ""),
-        settled="False",
-    )
-    status = lock.status.model_copy(
-        update={
-            "state": LockState.PENDING,
-            "queue_position": position,
-            "conditions": conditions,
-            "observed_generation": lock.metadata.generation,
-        }
-    )
-    return _body("AssetLock", lock, status, situation.observation.namespace)
+    conditions = {
+        "Acquired": ("False", reason, message),
+        "Finished": ("False", "Pending", ""),
+        "Settled": ("False", reason, message),
+    }
+    return _lock_body(situation, lock, conditions, state=LockState.PENDING, queue_position=position)
 
 
 def finished_body(situation: Situation, lock: AssetLock, ending: Ending) -> Body:
     """The AssetLock in a terminal state."""
-    conditions = _lock_conditions(
-        situation,
-        lock,
-        acquired=("False", ending.reason, ending.message),
-        finished=("True", ending.reason, ending.message),
-        settled="True",
+    conditions = {
+        "Acquired": ("False", ending.reason, ending.message),
+        "Finished": ("True", ending.reason, ending.message),
+        "Settled": ("True", ending.reason, ending.message),
+    }
+    finish_time = _whole_second(situation.observation.now)
+    return _lock_body(
+        situation, lock, conditions, state=ending.state, queue_position=None, finish_time=finish_time
     )
-    status = lock.status.model_copy(
-        update={
-            "state": ending.state,
-            "queue_position": None,
-            "finish_time": whole_second(situation.observation.now),
-            "conditions": conditions,
-            "observed_generation": lock.metadata.generation,
-        }
-    )
-    return _body("AssetLock", lock, status, situation.observation.namespace)
 
 
 def waiting_for(situation: Situation) -> tuple[str, str]:
@@ -135,7 +118,7 @@ def waiting_for(situation: Situation) -> tuple[str, str]:
     )
 
 
-def whole_second(moment: datetime.datetime) -> datetime.datetime:
+def _whole_second(moment: datetime.datetime) -> datetime.datetime:
     """A time as Kubernetes shows it."""
     return moment.replace(microsecond=0)
 
@@ -166,54 +149,51 @@ def _entry(lock: AssetLock) -> QueueEntry:
 
 
 def _asset_conditions(situation: Situation) -> list[Condition]:
-    observation = situation.observation
     asset = _asset(situation)
-    wanted = [target for target in observation.targets if target.wanted]
-    problem = next((t.problem for t in wanted if t.problem), None)
+    wanted = [target for target in situation.observation.targets if target.wanted]
     missing = next((t.target for t in wanted if not t.uid), None)
-    if problem:
-        fenced = ("False", "NotFenceable", problem)
+    ready = ("True", "Ready", "locks are granted")
+    if situation.unfenceable:
+        fenced = ready = ("False", "NotFenceable", situation.unfenceable)
     elif missing:
         name = f"{missing.kind} {missing.name}"
         fenced = ("False", "TargetNotFound", f"{name} does not exist; it is fenced as soon as it does")
     else:
         fenced = ("True", "Fenced", f"all {len(wanted)} targets can be fenced")
-    ready = ("False", *fenced[1:]) if problem else ("True", "Ready", "locks are granted")
-    conditions = list(asset.status.conditions)
-    for kind, (status, reason, message) in {"Ready": ready, "Fenced": fenced}.items():
+    return _conditions(situation, asset, {"Ready": ready, "Fenced": fenced})
+
+
+def _conditions(
+    situation: Situation, original: Asset | AssetLock, wanted: Mapping[str, tuple[str, str, str]]
+) -> list[Condition]:
+    """The object's conditions with these, as status, reason and message by type, brought up to date."""
+    conditions = list(original.status.conditions)
+    for kind, (status, reason, message) in wanted.items():
         conditions = set_condition(
             conditions,
             kind,
             status,
             reason,
             message,
-            now=whole_second(observation.now),
-            observed_generation=asset.metadata.generation,
+            now=_whole_second(situation.observation.now),
+            observed_generation=original.metadata.generation,
         )
     return conditions
 
 
-def _lock_conditions(
+def _lock_body(
     situation: Situation,
     lock: AssetLock,
-    *,
-    acquired: tuple[str, str, str],
-    finished: tuple[str, str, str],
-    settled: str,
-) -> list[Condition]:
-    conditions = list(lock.status.conditions)
-    both = {"Acquired": acquired, "Finished": finished, "Settled": (settled, *acquired[1:])}
-    for kind, (status, reason, message) in both.items():
-        conditions = set_condition(
-            conditions,
-            kind,
-            status,
-            reason,
-            message,
-            now=whole_second(situation.observation.now),
-            observed_generation=lock.metadata.generation,
-        )
-    return conditions
+    conditions: Mapping[str, tuple[str, str, str]],
+    **changed: Any,
+) -> Body:
+    """The AssetLock with these conditions and these fields of its status changed."""
+    update = {
+        **changed,
+        "conditions": _conditions(situation, lock, conditions),
+        "observed_generation": lock.metadata.generation,
+    }
+    return _body("AssetLock", lock, lock.status.model_copy(update=update), situation.observation.namespace)
 
 
 def _body(

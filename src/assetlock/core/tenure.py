@@ -12,7 +12,7 @@ import datetime
 import math
 
 from assetlock.core import names
-from assetlock.core.identity import NOBODY, Identity
+from assetlock.core.identity import Identity, owner_of
 from assetlock.core.observation import Limits, Observation
 from assetlock.model.asset import Asset
 from assetlock.model.assetlock import AssetLock
@@ -42,7 +42,7 @@ def tenure_of(observation: Observation) -> Tenure | None:
     expires = renewed + _duration(lease, observation.asset, observation.limits)
     return Tenure(
         acquisition=acquisition_id(lease),
-        identity=_owner(lease),
+        identity=owner_of(lease.metadata.annotations),
         lock_name=lease.metadata.annotations.get(names.LOCK_ANNOTATION),
         since=min(lease.spec.acquire_time or renewed, renewed),
         expires=expires,
@@ -80,10 +80,3 @@ def _duration(lease: Lease, asset: Asset | None, limits: Limits) -> datetime.tim
     if seconds is None:
         return default_ttl(asset, limits)
     return min(datetime.timedelta(seconds=max(seconds, 0)), longest_ttl(asset, limits))
-
-
-def _owner(lease: Lease) -> Identity:
-    try:
-        return Identity.parse(lease.metadata.annotations.get(names.OWNER_ANNOTATION, ""))
-    except ValueError:
-        return NOBODY
