@@ -104,25 +104,24 @@ class Reconciler:
         asset = self._cache.assets.get(key.namespace, key.name)
         targets = await self._targets.observe(key, asset)
         lease_seen = self._cache.lease_seen(key)
+        now, monotonic = self._clock.now(), self._clock.monotonic()
+
+        def time_of_day(at: float) -> datetime.datetime:
+            """As the wall clock would have shown it, had it always been as now: setting it makes nothing young."""
+            return now - datetime.timedelta(seconds=monotonic - at)
+
         return Observation(
-            now=self._clock.now(),
+            now=now,
             namespace=key.namespace,
             name=key.name,
             asset=self._cache.assets.get(key.namespace, key.name),
             locks=self._cache.locks_of(key),
             lease=self._cache.lease_of(key),
-            lease_seen=None if lease_seen is None else self._time_of_day(lease_seen),
-            locks_seen={uid: self._time_of_day(at) for uid, at in self._cache.locks_seen(key).items()},
+            lease_seen=None if lease_seen is None else time_of_day(lease_seen),
+            locks_seen={uid: time_of_day(at) for uid, at in self._cache.locks_seen(key).items()},
             targets=targets,
             limits=self._limits,
         )
-
-    def _time_of_day(self, at: float) -> datetime.datetime:
-        """A moment of the monotonic clock as the wall clock would have shown it, had it always been as it is now.
-
-        So a wall clock that is set back does not make young what was seen long ago.
-        """
-        return self._clock.now() - datetime.timedelta(seconds=self._clock.monotonic() - at)
 
     async def _confirm(self, key: AssetKey, confirmations: Iterable[Confirmation]) -> bool:
         for confirmation in confirmations:
