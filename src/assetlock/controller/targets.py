@@ -71,7 +71,6 @@ class _Objects:
 
 @dataclasses.dataclass(slots=True)
 class _Watched:
-    resource: Resource
     reflector: Reflector
     task: asyncio.Task[None]
     objects: _Objects
@@ -222,7 +221,7 @@ class Targets:
             clock=self._clock.monotonic,
         )
         task = asyncio.create_task(reflector.run(), name=f"watch {place}")
-        watched = self._watched[place] = _Watched(resource, reflector, task, objects)
+        watched = self._watched[place] = _Watched(reflector, task, objects)
         return watched
 
     def _tell(self, place: Place, name: str) -> None:
