@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 import uuid
@@ -124,12 +125,19 @@ def grant_rights(cluster: ControlPlane) -> None:
         cluster.kubectl("create", "clusterrolebinding", role, f"--clusterrole={role}", *users)
 
 
-@pytest.fixture(scope="session")
-def operator_cluster() -> Iterator[tuple[ControlPlane, operator_stack.Stack]]:
+@contextlib.contextmanager
+def operator_in_a_cluster() -> Iterator[tuple[ControlPlane, operator_stack.Stack]]:
+    """A control plane of its own, the operator in it, and users with ordinary rights."""
     with ControlPlane() as cluster:
         running = operator_stack.start(cluster)
         grant_rights(cluster)
         yield cluster, running
+
+
+@pytest.fixture(scope="session")
+def operator_cluster() -> Iterator[tuple[ControlPlane, operator_stack.Stack]]:
+    with operator_in_a_cluster() as running:
+        yield running
 
 
 @pytest.fixture

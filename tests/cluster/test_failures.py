@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from tests.cluster.conftest import Operated, grant_rights, lease, until
+from tests.cluster.conftest import Operated, lease, operator_in_a_cluster, until
 
 from assetlock.cli import stack as operator_stack
 from assetlock.cli.stack import Part
@@ -20,19 +20,10 @@ from assetlock.dev import ControlPlane
 
 
 @pytest.fixture(scope="module")
-def fragile() -> Iterator[tuple[ControlPlane, operator_stack.Stack]]:
-    with ControlPlane() as cluster:
-        running = operator_stack.start(cluster)
-        grant_rights(cluster)
-        yield cluster, running
-
-
-@pytest.fixture
-def operated(fragile: tuple[ControlPlane, operator_stack.Stack], request: pytest.FixtureRequest) -> Operated:
-    cluster, running = fragile
-    namespace = f"t-{abs(hash(request.node.name)) % 10**9}"
-    cluster.kubectl("create", "namespace", namespace)
-    return Operated(cluster, running, namespace)
+def operator_cluster() -> Iterator[tuple[ControlPlane, operator_stack.Stack]]:
+    """Not the one that other tests share: this one is hurt."""
+    with operator_in_a_cluster() as running:
+        yield running
 
 
 def test_with_every_process_dead_strangers_are_refused_and_the_holder_works(operated: Operated) -> None:
