@@ -105,9 +105,24 @@ def _settings() -> kopf.OperatorSettings:
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
     settings.scanning.disabled = True
+    settings.persistence.diffbase_storage = _NoDiffs()
     settings.watching.inactivity_timeout = INACTIVITY
     settings.watching.label_selectors[LEASES.group, LEASES.plural] = names.ASSET_LABEL
     return settings
+
+
+class _NoDiffs(kopf.DiffBaseStorage):
+    """Nothing is kept of objects: ``on.event`` handlers see no diffs, and kopf would copy every object for them."""
+
+    def build(self, **_: Any) -> kopf.BodyEssence:
+        """Nothing."""
+        return kopf.BodyEssence()
+
+    def fetch(self, **_: Any) -> None:
+        """Nothing was kept."""
+
+    def store(self, **_: Any) -> None:
+        """Keep nothing."""
 
 
 async def connection_info(config: ClusterConfig) -> kopf.ConnectionInfo:
