@@ -26,6 +26,7 @@ class Bench:
         self._acquired: dict[str, asyncio.Future[float]] = defaultdict(
             asyncio.get_running_loop().create_future
         )
+        self._seen: dict[str, dict[str, Any]] = {}
 
     async def watch(self) -> None:
         """Note when each AssetLock is seen to be acquired; runs until cancelled."""
@@ -33,6 +34,7 @@ class Bench:
         while True:
             async for event in self.api.watch(ASSETLOCKS, NAMESPACE, resource_version=version):
                 version = event.object["metadata"]["resourceVersion"]
+                self._seen[event.object["metadata"]["name"]] = event.object["metadata"]
                 if event.object.get("status", {}).get("state") == "Held":
                     future = self._acquired[event.object["metadata"]["name"]]
                     if not future.done():
@@ -79,14 +81,15 @@ class Bench:
         return await self.api.create(ASSETLOCKS, NAMESPACE, body)
 
     async def release(self, name: str) -> None:
-        """Delete an AssetLock, in whatever version it is by now."""
+        """Delete an AssetLock in the version last seen, as raw Leases are, or in whatever version it is by now."""
+        meta = self._seen[name]
         while True:
-            meta = (await self.api.get(ASSETLOCKS, NAMESPACE, name))["metadata"]
             with contextlib.suppress(Conflict):
                 await self.api.delete(
                     ASSETLOCKS, NAMESPACE, name, uid=meta["uid"], resource_version=meta["resourceVersion"]
                 )
                 return
+            meta = (await self.api.get(ASSETLOCKS, NAMESPACE, name))["metadata"]
 
     async def raw_lease(self) -> tuple[float, float]:
         """Create and delete a plain Lease; gives the milliseconds of each."""
