@@ -58,12 +58,14 @@ def body(
     new: dict[str, Any] | None = None,
     old: dict[str, Any] | None = None,
     kind: str = "ConfigMap",
+    subresource: str = "",
 ) -> bytes:
     """A review as bytes."""
     request = {
         "uid": "review-1",
         "operation": operation,
         "kind": {"group": "", "version": "v1", "kind": kind},
+        "subResource": subresource,
         "namespace": "shop",
         "userInfo": by,
         "object": new,

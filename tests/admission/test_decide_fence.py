@@ -10,6 +10,7 @@ import pytest
 from assetlock.admission import decide_fence
 from assetlock.admission.facts import AssetFacts, asset_facts
 from assetlock.admission.review import Review
+from assetlock.admission.verdict import Dropped
 from assetlock.core import names
 from tests.admission.reviews import KEY, UID, applied, config_map, review, stamped, user
 
@@ -157,3 +158,68 @@ def test_what_is_being_deleted_may_be_finished_but_not_changed() -> None:
     assert admits(update(user("bob"), going, finished))
     assert admits(review("DELETE", by=user("kubelet"), old=going))
     assert not admits(update(user("bob"), going))
+
+
+HELD = {"fencingToken": 7, "holders": [{"identity": "alice"}]}
+WARNING = asset_facts({"spec": {"onConflict": "Warn"}, "status": HELD})
+REJECTING = asset_facts({"spec": {}, "status": HELD})
+CHANGED = config_map(
+    colour="blue",
+    labels={"app": "x"},
+    annotations=None,
+    ownerReferences=[{"kind": "Node"}],
+    managedFields=[{"manager": "bob"}],
+    resourceVersion="5",
+)
+
+
+def dropped(asked: Review, **assets: AssetFacts | None) -> Dropped | None:
+    known = {("shop", name): asset for name, asset in assets.items()}
+    claims = decide_fence.claims_on(asked)
+    return decide_fence.dropped(asked, claims, known, decide_fence.refused(asked, claims, known, NOW))
+
+
+def test_a_warning_asset_puts_the_old_content_back_and_says_why() -> None:
+    old = stamped("alice")
+    verdict = dropped(update(user("bob"), old, {**CHANGED, "immutable": True}), vm=WARNING)
+    assert verdict is not None
+    [warning] = verdict.warnings
+    assert warning.startswith("nothing was written")
+    assert "alice" in warning
+    after = applied({**CHANGED, "immutable": True}, verdict.patch)
+    assert after == {**old, "metadata": {**old["metadata"], "resourceVersion": "5"}}
+
+
+def test_the_version_that_the_client_names_stays_so_that_a_conflict_is_one() -> None:
+    old = stamped("alice")
+    old["metadata"]["resourceVersion"] = "6"
+    verdict = dropped(update(user("bob"), old, CHANGED), vm=WARNING)
+    assert verdict is not None
+    assert applied(CHANGED, verdict.patch)["metadata"]["resourceVersion"] == "5"
+
+
+@pytest.mark.parametrize("asset", [None, REJECTING], ids=["unknown", "rejecting"])
+def test_a_write_is_dropped_only_where_the_asset_says_so(asset: AssetFacts | None) -> None:
+    assert dropped(update(user("bob"), stamped("alice")), vm=asset) is None
+
+
+def test_a_deletion_can_not_be_dropped() -> None:
+    assert dropped(review("DELETE", by=user("bob"), old=stamped("alice")), vm=WARNING) is None
+
+
+def test_one_rejecting_asset_among_those_that_refuse_refuses() -> None:
+    other = names.stamp_key("db", "shop")
+    shared = stamped("alice")
+    shared["metadata"]["annotations"][other] = f"{UID}\n3 - bob"
+    by_carol, by_bob = update(user("carol"), shared), update(user("bob"), shared)
+    assert dropped(by_carol, vm=WARNING, db=REJECTING) is None
+    assert dropped(by_carol, vm=WARNING, db=WARNING) is not None
+    assert dropped(by_bob, vm=WARNING, db=REJECTING) is not None
+
+
+def test_a_status_is_open_but_not_the_metadata_through_it() -> None:
+    old = stamped("alice")
+    status = {"by": user("bob"), "old": old, "subresource": "status"}
+    assert admits(review("UPDATE", new={**old, "status": {"ready": True}}, **status))
+    labelled = {**old, "metadata": {**old["metadata"], "labels": {"app": "x"}}}
+    assert not admits(review("UPDATE", new=labelled, **status))

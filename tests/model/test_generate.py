@@ -14,7 +14,6 @@ from assetlock.model.crds import KINDS, Kind, definition
 ROOT = Path(__file__).parents[2]
 LATER = {
     "capacity",
-    "onConflict",
     "maxHold",
     "lockDelay",
     "assetNames",

@@ -35,6 +35,18 @@ MUTANTS = (
         "return stamp",
     ),
     Mutant(
+        "drop a write although one of the assets that refuse it does not warn",
+        "admission/decide_fence.py",
+        "or not all(asset is not None and asset.warns for asset in known)",
+        "or not any(asset is not None and asset.warns for asset in known)",
+    ),
+    Mutant(
+        "put only the content back that the client changed, not its metadata",
+        "admission/differences.py",
+        ', *_put_back(("metadata",), old, fields))',
+        ",)",
+    ),
+    Mutant(
         "put a lower token over a higher one",
         "core/fencing.py",
         " or (present and present.token > holder.token)",

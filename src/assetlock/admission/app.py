@@ -15,7 +15,7 @@ from aiohttp import web
 
 from assetlock.admission import metrics
 from assetlock.admission.review import BadReview, Review, answer, parse
-from assetlock.admission.verdict import Admitted, Verdict
+from assetlock.admission.verdict import Dropped, Refused, Verdict
 from assetlock.admission.webhooks import Webhooks
 
 LARGEST_BODY = 16 * 1024 * 1024
@@ -70,9 +70,14 @@ def _reviewing(name: str, decide: Decide) -> Callable[[web.Request], Awaitable[w
             metrics.DECISIONS.labels(name, "failed").inc()
             log.exception("a review could not be decided", extra={"webhook": name})
             return web.Response(status=500, text="the review could not be decided; see the log")
-        kind = "admitted" if isinstance(verdict, Admitted) else str(verdict.code)
-        metrics.DECISIONS.labels(name, kind).inc()
+        metrics.DECISIONS.labels(name, _kind(verdict)).inc()
         metrics.SECONDS.labels(name).observe(time.perf_counter() - started)
         return web.json_response(answer(review, verdict))
 
     return handle
+
+
+def _kind(verdict: Verdict) -> str:
+    if isinstance(verdict, Refused):
+        return str(verdict.code)
+    return "dropped" if isinstance(verdict, Dropped) else "admitted"

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from assetlock.admission import differences, exempt, facts, verdict
 from assetlock.admission.review import Object, Review, annotations_of, labels_of, metadata_of
-from assetlock.admission.verdict import Admitted, PatchOperation, Refused
+from assetlock.admission.verdict import Admitted, Dropped, PatchOperation, Refused
 from assetlock.core import messages, names
 from assetlock.core.stamp import Stamp
 
@@ -51,7 +51,9 @@ def admits(review: Review, claims: Sequence[Claim]) -> bool:
         return True
     if review.operation == "UPDATE" and (exempt.may_update(review) or _may_update(review, claims)):
         return True
-    return differences.none(review) or differences.finishes_deletion(review)
+    return (
+        differences.none(review) or differences.status_alone(review) or differences.finishes_deletion(review)
+    )
 
 
 def holds(review: Review, claims: Sequence[Claim]) -> bool:
@@ -61,6 +63,11 @@ def holds(review: Review, claims: Sequence[Claim]) -> bool:
         and any(review.requester.is_one_with(holder.identity) for holder in claim.stamp.holders)
         for claim in claims
     )
+
+
+def refusing(review: Review, claims: Sequence[Claim]) -> list[Claim]:
+    """The claims that stand against an update."""
+    return [claim for claim in claims if not _may_update(review, [claim])]
 
 
 def _may_update(review: Review, claims: Sequence[Claim]) -> bool:
@@ -116,6 +123,22 @@ def refused(
         causes=tuple(str(holder) for holder in holders[: messages.MOST_HOLDERS]),
         retry_after=facts.seconds_until(holders, now, longest=LONGEST_RETRY),
     )
+
+
+def dropped(
+    review: Review,
+    claims: Sequence[Claim],
+    assets: Mapping[tuple[str, str], facts.AssetFacts | None],
+    refusal: Refused,
+) -> Dropped | None:
+    """Let an update through with nothing left of it, if every asset that refuses it is in ``Warn`` mode.
+
+    ``None`` where it has to be refused: something that is deleted can't be put back.
+    """
+    known = (assets.get((claim.namespace, claim.asset)) for claim in refusing(review, claims))
+    if review.operation != "UPDATE" or not all(asset is not None and asset.warns for asset in known):
+        return None
+    return Dropped(differences.undone(review), (messages.dropped(refusal.message),))
 
 
 def is_current(claim: Claim, asset: facts.AssetFacts | None) -> bool:

@@ -23,11 +23,12 @@ class KnownHolder:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AssetFacts:
-    """The parts of an Asset that answers are made of."""
+    """The parts of an Asset that answers are made of. ``warns``: others' writes are dropped, not refused."""
 
     token: int
     holders: tuple[KnownHolder, ...]
     default_ttl: str | None = None
+    warns: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ def asset_facts(asset: Object) -> AssetFacts:
         token=token if isinstance(token, int) else 0,
         holders=tuple(_holder(mapping(item)) for item in holders) if isinstance(holders, list) else (),
         default_ttl=text(spec.get("defaultTTL")) or None,
+        warns=spec.get("onConflict") == "Warn",
     )
 
 

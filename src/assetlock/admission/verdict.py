@@ -31,6 +31,11 @@ class Admitted:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Dropped(Admitted):
+    """The write goes through with nothing left of it: the patch puts the old content back."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Refused:
     """The write does not go through. ``causes`` has a line for each holder, or what is wrong with ``field``."""
 

@@ -22,7 +22,7 @@ from assetlock.admission.settings import AdmissionSettings
 from assetlock.admission.signs import SignRecorder
 from assetlock.admission.verdict import Verdict
 from assetlock.admission.view import AssetView
-from assetlock.core import names
+from assetlock.core import messages, names
 from assetlock.kube.errors import KubeError
 from assetlock.kube.recorder import EventRecorder
 from assetlock.model.durations import parse_duration
@@ -52,7 +52,12 @@ class Webhooks:
             self._note(review, claims)
             return decide_fence.admitted(review, claims)
         assets = {(c.namespace, c.asset): await self._asset_of(c) for c in claims}
-        return decide_fence.refused(review, claims, assets, self.now())
+        refusal = decide_fence.refused(review, claims, assets, self.now())
+        dropped = decide_fence.dropped(review, claims, assets, refusal)
+        if dropped is None:
+            return refusal
+        self._tell_of_drop(review, decide_fence.refusing(review, claims))
+        return dropped
 
     async def assets(self, review: Review) -> Verdict:
         """A write to an Asset."""
@@ -110,18 +115,26 @@ class Webhooks:
         elif names.BREAK_GLASS_GROUP in review.requester.groups:
             metrics.BREAK_GLASS.inc()
             for claim in claims:
-                self._tell_break_glass(review, claim)
+                self._tell_of_break_glass(review, claim)
 
-    def _tell_break_glass(self, review: Review, claim: decide_fence.Claim) -> None:
-        regarding = {
-            "apiVersion": names.API_VERSION,
-            "kind": "Asset",
-            "metadata": {"name": claim.asset, "namespace": claim.namespace},
-        }
+    def _tell_of_drop(self, review: Review, claims: Sequence[decide_fence.Claim]) -> None:
+        for claim in claims if not review.dry_run else ():
+            note = f"dropped what {review.requester.username} wrote to {_object(review)}"
+            self._tell(claim, "WriteDropped", note, review.operation)
+
+    def _tell_of_break_glass(self, review: Review, claim: decide_fence.Claim) -> None:
         note = (
-            f"{review.requester.username} wrote to {review.kind} {review.name} through the lock "
+            f"{review.requester.username} wrote to {_object(review)} through the lock "
             f"({review.operation}, as group {names.BREAK_GLASS_GROUP})"
         )
-        self.events.record(
-            regarding, "BrokeGlass", note, type="Warning", action=review.operation.capitalize()
-        )
+        self._tell(claim, "BrokeGlass", note, review.operation)
+
+    def _tell(self, claim: decide_fence.Claim, reason: str, note: str, operation: str) -> None:
+        """An Event on the asset; the recorder makes series of equal ones, and limits the rate."""
+        metadata = {"name": claim.asset, "namespace": claim.namespace}
+        regarding = {"apiVersion": names.API_VERSION, "kind": "Asset", "metadata": metadata}
+        self.events.record(regarding, reason, note, type="Warning", action=operation.capitalize())
+
+
+def _object(review: Review) -> str:
+    return messages.named(review.kind, review.name, review.namespace)

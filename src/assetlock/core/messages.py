@@ -53,6 +53,11 @@ def ending(what: str, asset: str, namespace: str) -> str:
     return f"{what} was locked through asset {asset} in namespace {namespace} and is being freed: try again"
 
 
+def dropped(refusal: str) -> str:
+    """The warning to a client that gets the old content back: it must not take the success for one."""
+    return f"nothing was written, the change was dropped: {refusal}"
+
+
 def named(kind: str, name: str, namespace: str) -> str:
     """An object, as people speak of it."""
     return f"{kind} {name} in namespace {namespace}" if namespace else f"{kind} {name}"

@@ -66,6 +66,11 @@ class AssetSpec(Model):
             cel.rule("self.all(one, self.exists_one(other, other == one))", "each object is named only once")
         ),
     )
+    on_conflict: Literal["Reject", "Warn"] = Field(
+        "Reject",
+        description="What becomes of others' writes to locked targets. Reject: they are refused. Warn: an update "
+        "succeeds, but nothing of it is written, and the client is warned; deletions are refused.",
+    )
     default_ttl: PositiveDuration | None = Field(
         None,
         alias="defaultTTL",
