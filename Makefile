@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup controlplane demo test lint format bench sim mutants crds lock clean
+.PHONY: help setup controlplane demo test lint format bench sim exhaustive mutants crds lock clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ bench: controlplane  ## Measure, each figure beside its yardstick; writes build/
 
 sim: setup  ## Play schedules in virtual time: SEEDS=2000, or one again: SEED=7
 	$(BIN)/python -m tests.sim.run $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),500))
+
+exhaustive: setup  ## Visit every state that the decision can lead to; all there are, or DEPTH=14
+	$(BIN)/python -m tests.exhaustive.run $(if $(DEPTH),--depth $(DEPTH))
 
 mutants: setup  ## Plant each kept bug in turn, and show which test finds it
 	$(BIN)/python -m tests.mutants.run

@@ -20,7 +20,14 @@ from rich.table import Table
 from tests.mutants.kept import MUTANTS, Mutant
 
 ROOT = pathlib.Path(__file__).parents[2]
-TESTS = ("tests/core", "tests/controller", "tests/sim/test_controller.py", "tests/kube", "tests/admission")
+TESTS = (
+    "tests/core",
+    "tests/exhaustive",
+    "tests/controller",
+    "tests/sim/test_controller.py",
+    "tests/kube",
+    "tests/admission",
+)
 LONGEST = 300.0
 
 

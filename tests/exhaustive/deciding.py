@@ -1,0 +1,152 @@
+"""The real decision, made on a state of the model: observation in, plan out."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import functools
+
+from assetlock.core import decision as d
+from assetlock.core.decide import decide
+from assetlock.core.observation import Observation, ObservedTarget
+from assetlock.model.asset import Asset, Target
+from assetlock.model.assetlock import AssetLock
+from assetlock.model.lease import Lease
+from assetlock.model.times import format_micro_time, format_time
+from tests.exhaustive.state import Condition, Plan, World, Write
+from tests.exhaustive.texts import Json, parsed, text_of
+
+NOW = datetime.datetime(2026, 3, 28, 12, 0, tzinfo=datetime.UTC)
+LONG_AGO = NOW - datetime.timedelta(hours=3)
+ASSET, NAMESPACE = "vm", "team"
+THE_ASSET = "asset/vm"
+THE_LEASE = "lease/asset.vm"
+
+
+@functools.cache
+def plan_of(world: World) -> Plan | None:
+    """What a controller that sees this world would do; nothing if it is only about what is shown."""
+    decision = decide(_observe(world))
+    if not decision.writes or decision.leisurely:
+        return None
+    conditions = tuple(_condition(world, confirmation) for confirmation in decision.confirm)
+    return Plan(conditions, tuple(_write(world, write) for write in decision.writes))
+
+
+def holds(world: World, condition: Condition) -> bool:
+    """Whether a live read finds what it must; ``same`` does as long as the plan has not become outdated."""
+    text = world.get(condition.place)
+    if condition.what == "absent":
+        return text is None
+    if condition.what == "gone":
+        return text is None or parsed(text)["metadata"]["uid"] != condition.uid
+    return True
+
+
+def _observe(world: World) -> Observation:
+    asset = world.get(THE_ASSET)
+    lease = world.get(THE_LEASE)
+    return Observation(
+        now=NOW,
+        namespace=NAMESPACE,
+        name=ASSET,
+        asset=_asset(asset) if asset else None,
+        locks=tuple(
+            _lock(world.get(place) or "", number, place in world.over)
+            for number, place in enumerate(world.line)
+        ),
+        lease=_lease(lease, THE_LEASE in world.over) if lease else None,
+        lease_seen=LONG_AGO if THE_LEASE in world.over else NOW,
+        targets=tuple(_target(place.partition("/")[2], text) for place, text in world.under("target/")),
+    )
+
+
+@functools.cache
+def _asset(text: str) -> Asset:
+    return Asset.model_validate(_versioned(text, THE_ASSET))
+
+
+@functools.cache
+def _lock(text: str, number: int, over: bool) -> AssetLock:
+    raw = _versioned(text, f"lock/{parsed(text)['metadata']['name']}")
+    made = LONG_AGO if over else NOW - datetime.timedelta(minutes=30 - number)
+    raw["metadata"]["creationTimestamp"] = format_time(made)
+    return AssetLock.model_validate(raw)
+
+
+@functools.cache
+def _lease(text: str, over: bool) -> Lease:
+    raw = _versioned(text, THE_LEASE)
+    raw["spec"] |= dict.fromkeys(("acquireTime", "renewTime"), format_micro_time(LONG_AGO if over else NOW))
+    return Lease.model_validate(raw)
+
+
+@functools.cache
+def _target(name: str, text: str) -> ObservedTarget:
+    meta = parsed(text)["metadata"]
+    return ObservedTarget(
+        Target(api_version="v1", kind="ConfigMap", name=name),
+        uid=meta["uid"],
+        resource_version=f"target/{name}",
+        labels=meta.get("labels", {}),
+        annotations=meta.get("annotations", {}),
+    )
+
+
+def _versioned(text: str, place: str) -> Json:
+    raw = copy.deepcopy(parsed(text))
+    raw["metadata"]["resourceVersion"] = place
+    return raw
+
+
+def _condition(world: World, confirmation: d.Confirmation) -> Condition:
+    match confirmation:
+        case d.ConfirmLease(resource_version=None):
+            return Condition("absent", THE_LEASE)
+        case d.ConfirmLease(resource_version=version):
+            assert version == THE_LEASE and world.get(version), confirmation
+            return Condition("same", THE_LEASE)
+        case d.ConfirmLockGone(name=name, uid=uid):
+            return Condition("gone", f"lock/{name}", uid)
+        case d.ConfirmNoAsset():
+            return Condition("absent", THE_ASSET)
+
+
+def _write(world: World, write: d.Write) -> Write:
+    """The write in the model; that it carries the version it was decided on is part of what is checked."""
+    match write:
+        case d.CreateLease(body=body):
+            return Write(THE_LEASE, _made_anew(body), create=True, new_term=True)
+        case d.ReplaceLease(body=body):
+            return Write(_compared(world, body["metadata"]), _made_anew(body), new_term=True)
+        case d.DeleteLease(uid=uid, resource_version=version):
+            return Write(_compared(world, {"uid": uid, "resourceVersion": version}), None)
+        case d.DeleteLock(uid=uid, resource_version=version):
+            return Write(_compared(world, {"uid": uid, "resourceVersion": version}), None)
+        case d.AnnounceOnLease(patch=patch) | d.PatchTarget(patch=patch):
+            place = _compared(world, patch["metadata"])
+            return Write(place, _merged(world.get(place) or "", patch))
+        case d.WriteAssetStatus(body=body) | d.WriteLockStatus(body=body):
+            place = _compared(world, body["metadata"])
+            return Write(place, text_of({**parsed(world.get(place) or ""), "status": body["status"]}))
+
+
+def _made_anew(body: Json) -> str:
+    return text_of({**body, "metadata": {**body["metadata"], "uid": "lease"}})
+
+
+def _compared(world: World, precondition: Json) -> str:
+    place: str = precondition["resourceVersion"]
+    text = world.get(place)
+    assert text and parsed(text)["metadata"]["uid"] == precondition["uid"], (
+        f"nothing to compare: {precondition}"
+    )
+    return place
+
+
+def _merged(text: str, patch: Json) -> str:
+    raw = copy.deepcopy(parsed(text))
+    for field in ("labels", "annotations"):
+        merged = raw["metadata"].get(field, {}) | patch["metadata"].get(field, {})
+        raw["metadata"][field] = {key: value for key, value in merged.items() if value is not None}
+    return text_of(raw)

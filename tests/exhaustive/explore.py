@@ -1,0 +1,82 @@
+"""Breadth first through everything that can happen, each state once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+
+from tests.exhaustive.promises import BrokenPromise, check_future
+from tests.exhaustive.state import State
+from tests.exhaustive.steps import start, steps
+
+MIXES = {
+    "three AssetLocks": ("lock-a", "lock-b", "lock-c"),
+    "two AssetLocks and a Lease made by hand": ("lock-a", "lock-b", "job-c"),
+}
+
+CameFrom = dict[State, tuple[State, str] | None]
+
+
+class Found(AssertionError):
+    """A promise is broken; tells the shortest way there. A lock is called by its place in line at each step."""
+
+
+@dataclasses.dataclass
+class Explored:
+    """How many states were new at each depth, and whether that is all there is."""
+
+    new: list[int] = dataclasses.field(default_factory=list)
+    transitions: int = 0
+    complete: bool = False
+
+    @property
+    def states(self) -> int:
+        """All states that were seen."""
+        return sum(self.new)
+
+
+def explore(
+    clients: Sequence[str],
+    *,
+    most_depth: int,
+    report: Callable[[int, int], None] = lambda _depth, _new: None,
+) -> Explored:
+    """Visit every state up to this depth. Raises Found with the steps that lead to a broken promise."""
+    first = start()
+    came_from: CameFrom = {first: None}
+    level = [first]
+    explored = Explored([1])
+    for depth in range(1, most_depth + 1):
+        following = []
+        for state in level:
+            for label, after in _visited(state, clients, came_from):
+                explored.transitions += 1
+                if after not in came_from:
+                    came_from[after] = (state, label)
+                    following.append(after)
+        explored.new.append(len(following))
+        report(depth, len(following))
+        level = following
+        if not level:
+            explored.complete = True
+            break
+    return explored
+
+
+def _visited(state: State, clients: Sequence[str], came_from: CameFrom) -> Iterator[tuple[str, State]]:
+    """The steps from this state, judged."""
+    label = "all that follows"
+    try:
+        check_future(state.world)
+        for label, following in steps(state, clients):
+            yield label, following()
+    except BrokenPromise as broken:
+        raise Found("\n".join([*_way_to(state, came_from), f"{label}: {broken}"])) from broken
+
+
+def _way_to(state: State, came_from: CameFrom) -> list[str]:
+    way = []
+    while (before := came_from[state]) is not None:
+        state, label = before
+        way.append(label)
+    return way[::-1]
