@@ -80,6 +80,19 @@ def test_breaking_the_glass_is_admitted_and_nothing_is_put_back() -> None:
     assert decide_fence.admitted(asked, decide_fence.claims_on(asked)).patch == ()
 
 
+def test_only_what_would_have_been_refused_breaks_the_glass() -> None:
+    held, grouped = stamped("alice"), [names.BREAK_GLASS_GROUP]
+
+    def breaks(asked: Review) -> bool:
+        return decide_fence.breaks_glass(asked, decide_fence.claims_on(asked))
+
+    assert breaks(update(user("bob", *grouped), held))
+    assert not breaks(update(user("bob"), held))
+    assert not breaks(update(user("alice", *grouped), held))
+    assert not breaks(update(user("bob", *grouped), held, held))
+    assert not breaks(update(user("bob", *grouped), config_map()))
+
+
 @pytest.mark.parametrize(
     "new",
     [

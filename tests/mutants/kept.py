@@ -47,6 +47,18 @@ MUTANTS = (
         ",)",
     ),
     Mutant(
+        "take the holder's own write for broken glass",
+        "admission/decide_fence.py",
+        "in review.requester.groups and not _is_open(review, claims)",
+        "in review.requester.groups",
+    ),
+    Mutant(
+        "show broken glass for ever",
+        "core/glass.py",
+        "[entry for entry in known if entry.time + SHOWN_FOR > now]",
+        "list(known)",
+    ),
+    Mutant(
         "put a lower token over a higher one",
         "core/fencing.py",
         " or (present and present.token > holder.token)",

@@ -16,9 +16,11 @@ from assetlock.admission.review import Object, Review, annotations_of, labels_of
 from assetlock.admission.verdict import Admitted, Dropped, PatchOperation, Refused
 from assetlock.core import messages, names
 from assetlock.core.stamp import Stamp
+from assetlock.model.asset import BrokenGlass
 
 RETRY_WHILE_FREEING = 1
 LONGEST_RETRY = 60
+LONGEST_USERNAME = 1024
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -47,7 +49,29 @@ def claims_on(review: Review) -> tuple[Claim, ...]:
 
 def admits(review: Review, claims: Sequence[Claim]) -> bool:
     """Whether the write may go through."""
-    if names.BREAK_GLASS_GROUP in review.requester.groups or holds(review, claims):
+    return names.BREAK_GLASS_GROUP in review.requester.groups or _is_open(review, claims)
+
+
+def breaks_glass(review: Review, claims: Sequence[Claim]) -> bool:
+    """Whether nothing but the group for emergencies lets the write through."""
+    return names.BREAK_GLASS_GROUP in review.requester.groups and not _is_open(review, claims)
+
+
+def broken_glass(review: Review, now: datetime.datetime) -> BrokenGlass:
+    """What is to be shown of such a write."""
+    return BrokenGlass(
+        identity=review.requester.username[:LONGEST_USERNAME],
+        time=now.replace(microsecond=0),
+        operation="DELETE" if review.operation == "DELETE" else "UPDATE",
+        kind=review.kind,
+        name=review.name,
+        namespace=review.namespace or None,
+    )
+
+
+def _is_open(review: Review, claims: Sequence[Claim]) -> bool:
+    """Whether the requester, or the write, is one that the lock does not stand against."""
+    if holds(review, claims):
         return True
     if review.operation == "UPDATE" and (exempt.may_update(review) or _may_update(review, claims)):
         return True

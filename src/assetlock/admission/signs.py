@@ -1,6 +1,6 @@
-"""Signs of life: a holder's admitted write renews its Lease and is noted on the Asset.
+"""Signs on the Asset: a holder's admitted write renews its Lease and is noted, and so is glass that was broken.
 
-Done after the write was answered, and at most once in a few seconds for each asset: however often a holder
+Done after the write was answered, and at most once in a few seconds for each asset: however often somebody
 writes, that costs a handful of requests. Each is a compare-and-swap on what was just read, so a lock that went
 to somebody else meanwhile is never renewed. A sign that can't be recorded is let go; the next one counts.
 """
@@ -16,10 +16,11 @@ from typing import Any, NoReturn
 
 from assetlock.admission.facts import lease_facts
 from assetlock.admission.review import Requester, mapping
-from assetlock.core import names
+from assetlock.core import glass, names
 from assetlock.kube.api import Api
 from assetlock.kube.errors import Conflict, KubeError, NotFound
 from assetlock.kube.resources import ASSETLOCKS, ASSETS, LEASES
+from assetlock.model.asset import Asset, BrokenGlass
 from assetlock.model.times import format_micro_time, format_time
 
 PAUSE = 5.0
@@ -37,6 +38,14 @@ class Sign:
     when: datetime.datetime
 
 
+@dataclasses.dataclass(slots=True)
+class _Noted:
+    """What is to be recorded of one asset."""
+
+    write: Sign | None = None
+    broken: list[BrokenGlass] = dataclasses.field(default_factory=list)
+
+
 class SignRecorder:
     """Takes signs from the request handlers and records them from one task."""
 
@@ -50,14 +59,27 @@ class SignRecorder:
         self._api = api
         self._pause = pause
         self._now = now
-        self._waiting: dict[tuple[str, str], Sign] = {}
+        self._waiting: dict[tuple[str, str], _Noted] = {}
         self._woken = asyncio.Event()
 
-    def note(self, namespace: str, asset: str, requester: Requester) -> None:
-        """Take note of a write; a later one takes its place. Never waits, never fails."""
-        if (namespace, asset) in self._waiting or len(self._waiting) < MOST_WAITING:
-            self._waiting[namespace, asset] = Sign(requester, self._now())
-            self._woken.set()
+    def note_write(self, namespace: str, asset: str, requester: Requester) -> None:
+        """Take note of a holder's write; a later one takes its place. Never waits, never fails."""
+        noted = self._noted(namespace, asset)
+        if noted is not None:
+            noted.write = Sign(requester, self._now())
+
+    def note_broken_glass(self, namespace: str, asset: str, broken: BrokenGlass) -> None:
+        """Take note of a write through the lock. Never waits, never fails."""
+        noted = self._noted(namespace, asset)
+        if noted is not None:
+            noted.broken = glass.with_another(noted.broken, broken)
+
+    def _noted(self, namespace: str, asset: str) -> _Noted | None:
+        """Where to note something of the asset; ``None`` when too much waits already."""
+        if (namespace, asset) not in self._waiting and len(self._waiting) >= MOST_WAITING:
+            return None
+        self._woken.set()
+        return self._waiting.setdefault((namespace, asset), _Noted())
 
     async def run(self) -> NoReturn:
         """Record what was noted, until cancelled."""
@@ -65,10 +87,11 @@ class SignRecorder:
             await self._woken.wait()
             self._woken.clear()
             taken, self._waiting = self._waiting, {}
-            for (namespace, asset), sign in taken.items():
+            for (namespace, asset), noted in taken.items():
                 try:
-                    await self._renew(namespace, asset, sign)
-                    await self._mark(namespace, asset, sign)
+                    if noted.write is not None:
+                        await self._renew(namespace, asset, noted.write)
+                    await self._mark(namespace, asset, noted)
                 except KubeError as error:
                     log.info("a write to asset %s/%s was not recorded: %s", namespace, asset, error)
                 except Exception:
@@ -97,16 +120,13 @@ class SignRecorder:
         spec = mapping((await self._api.get(ASSETLOCKS, namespace, lock)).get("spec"))
         return spec.get("extendOnWrite") is not False
 
-    async def _mark(self, namespace: str, asset: str, sign: Sign) -> None:
+    async def _mark(self, namespace: str, asset: str, noted: _Noted) -> None:
         for _ in range(TRIES):
             try:
                 present = await self._api.get(ASSETS, namespace, asset)
                 patch: dict[str, Any] = {
                     "metadata": {"resourceVersion": present["metadata"]["resourceVersion"]},
-                    "status": {
-                        "lastPatchedBy": sign.requester.username,
-                        "lastPatchTime": format_time(sign.when),
-                    },
+                    "status": _status(noted, Asset.model_validate(present)),
                 }
                 await self._api.merge_patch(ASSETS, namespace, asset, patch, subresource="status")
             except NotFound:
@@ -114,3 +134,16 @@ class SignRecorder:
             except Conflict:
                 continue
             return
+
+
+def _status(noted: _Noted, asset: Asset) -> dict[str, Any]:
+    status: dict[str, Any] = {}
+    if noted.write is not None:
+        status["lastPatchedBy"] = noted.write.requester.username
+        status["lastPatchTime"] = format_time(noted.write.when)
+    if noted.broken:
+        shown = asset.status.broken_glass
+        for broken in reversed(noted.broken):
+            shown = glass.with_another(shown, broken)
+        status["brokenGlass"] = [b.model_dump(mode="json", by_alias=True, exclude_none=True) for b in shown]
+    return status

@@ -111,10 +111,12 @@ class Webhooks:
         if decide_fence.holds(review, claims):
             if not differences.none(review):
                 for claim in claims:
-                    self.signs.note(claim.namespace, claim.asset, review.requester)
-        elif names.BREAK_GLASS_GROUP in review.requester.groups:
+                    self.signs.note_write(claim.namespace, claim.asset, review.requester)
+        elif decide_fence.breaks_glass(review, claims):
             metrics.BREAK_GLASS.inc()
+            broken = decide_fence.broken_glass(review, self.now())
             for claim in claims:
+                self.signs.note_broken_glass(claim.namespace, claim.asset, broken)
                 self._tell_of_break_glass(review, claim)
 
     def _tell_of_drop(self, review: Review, claims: Sequence[decide_fence.Claim]) -> None:

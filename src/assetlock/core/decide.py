@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable
 
-from assetlock.core import ending, fencing, granting, queue, showing
+from assetlock.core import ending, fencing, glass, granting, queue, showing
 from assetlock.core.decision import Decision
 from assetlock.core.observation import Observation
 from assetlock.core.situation import Situation
@@ -45,6 +45,8 @@ def _next_deadline(situation: Situation) -> datetime.datetime | None:
     deadlines = [queue.next_deadline(situation.observation, situation.waiters)]
     if situation.tenure is not None and situation.holding:
         deadlines.append(situation.tenure.deadline)
+    if situation.observation.asset is not None:
+        deadlines.append(glass.next_deadline(situation.observation.asset.status.broken_glass))
     deadlines += [ending.forget_at(lock) for lock in situation.observation.locks]
     now = situation.observation.now
     return min((moment for moment in deadlines if moment is not None and moment > now), default=None)

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assetlock.core import names, tenure
+from assetlock.core import glass, names, tenure
 from assetlock.core.decision import Body
 from assetlock.core.queue import SHOWN
 from assetlock.core.situation import Ending, Situation
@@ -30,6 +30,7 @@ def asset_body(situation: Situation, holders: Sequence[Holder], token: int) -> B
         fencing_token=max(token, asset.status.fencing_token),
         last_patched_by=asset.status.last_patched_by,
         last_patch_time=asset.status.last_patch_time,
+        broken_glass=glass.shown(asset.status.broken_glass, observation.now),
         conditions=_asset_conditions(situation),
         observed_generation=asset.metadata.generation,
     )

@@ -119,6 +119,17 @@ class QueueEntry(Model):
     since: Time | None = Field(None, description="Since when it waits.")
 
 
+class BrokenGlass(Model):
+    """A write that went through the lock by the group assetlock:break-glass."""
+
+    identity: str = Field(max_length=1024, description="Who wrote, as authenticated.")
+    time: Time = Field(description="When; the last time, if it was done more than once.")
+    operation: Literal["UPDATE", "DELETE"] = Field(description="What was done.")
+    kind: str = Field(max_length=63, description="The kind of object that it was done to.")
+    name: str = Field(max_length=253, description="The object's name.")
+    namespace: str | None = Field(None, max_length=63, description="The object's namespace, if it has one.")
+
+
 class AssetStatus(Model):
     """What is seen of it. Derived from Leases and AssetLocks, but for the token's high-water mark."""
 
@@ -129,6 +140,11 @@ class AssetStatus(Model):
     fencing_token: int = Field(0, ge=0, description="The highest token given so far. It never goes down.")
     last_patched_by: str | None = Field(None, max_length=1024, description="The last holder that wrote.")
     last_patch_time: Time | None = Field(None, description="When that was.")
+    broken_glass: list[BrokenGlass] = Field(
+        default_factory=list,
+        max_length=10,
+        description="What was written through the lock by break-glass in the last hour, the latest first.",
+    )
     conditions: Conditions = Field(
         default_factory=list, description="Ready: locks are granted. Fenced: targets can be."
     )
