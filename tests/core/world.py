@@ -14,7 +14,8 @@ from typing import Any
 from assetlock.core import decision as d
 from assetlock.core import names
 from assetlock.core.decide import decide
-from assetlock.core.observation import Observation, ObservedTarget
+from assetlock.core.guard import Guard, guard_of
+from assetlock.core.observation import Observation, ObservedNamespace, ObservedTarget
 from assetlock.core.stamp import stamp_of
 from assetlock.model.asset import Asset, Target
 from assetlock.model.assetlock import AssetLock
@@ -39,6 +40,8 @@ class World:
     lease: dict[str, Any] | None = None
     locks: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     targets: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    spaces: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    scalable: set[str] = dataclasses.field(default_factory=set)
     problems: dict[str, str] = dataclasses.field(default_factory=dict)
     seen: dict[str, datetime.datetime] = dataclasses.field(default_factory=dict)
     term: tuple[Any, ...] = ()
@@ -54,8 +57,13 @@ class World:
         spec = {"type": "VM", "targets": named, **spec}
         self.asset = {"metadata": self._meta(ASSET), "spec": spec, "status": status}
 
-    def make_target(self, name: str) -> None:
+    def make_target(self, name: str, *, scales: bool = False) -> None:
         self.targets[name] = {"metadata": self._meta(name)}
+        if scales:
+            self.scalable.add(name)
+
+    def make_namespace(self, name: str = NAMESPACE) -> None:
+        self.spaces[name] = {"metadata": self._meta(name)}
 
     def ask(self, name: str, user: str = "alice", **spec: Any) -> None:
         spec = {"assetName": ASSET, "mode": "Exclusive", "wait": "0s", "holder": {"username": user}, **spec}
@@ -102,6 +110,10 @@ class World:
         stamp = stamp_of(meta["annotations"], names.stamp_key(ASSET, NAMESPACE), meta["uid"])
         return [holder.identity.username for holder in stamp.holders] if stamp else []
 
+    def guard(self, namespace: str = NAMESPACE) -> Guard | None:
+        annotations = self.spaces[namespace]["metadata"]["annotations"]
+        return guard_of(annotations, names.guard_key(ASSET, NAMESPACE))
+
     # What the controller sees and does.
 
     def observe(self) -> Observation:
@@ -118,6 +130,7 @@ class World:
             lease_seen=self.term_seen,
             locks_seen=dict(self.seen),
             targets=tuple(self._target(name, name in named) for name in names_of_targets),
+            namespaces=tuple(map(self._space, self.spaces)),
         )
 
     def settle(self, *, most: int = 200) -> list[d.Write]:
@@ -165,6 +178,8 @@ class World:
                 self._touch(lock)
             case d.PatchTarget(target=observed, patch=patch):
                 self._merge(self.targets.get(observed.target.name), patch)
+            case d.PatchNamespace(namespace=space, patch=patch):
+                self._merge(self.spaces.get(space.name), patch)
             case d.DeleteLock(name=name, uid=uid, resource_version=version):
                 self._swap(self.locks.get(name), {"uid": uid, "resourceVersion": version})
                 del self.locks[name]
@@ -206,7 +221,14 @@ class World:
         for target in set(self._named()) & set(self.targets):
             user = self.locks[name]["spec"]["holder"]["username"]
             assert self.stamped_users(target) == [user], f"{name} announced before {target} was stamped"
+            if target in self.scalable:
+                assert self._guards(target, user), f"{name} announced before {target} was guarded"
         self.announced.append((asset, token))
+
+    def _guards(self, target: str, user: str) -> bool:
+        guard, uid = self.guard(), self.targets[target]["metadata"]["uid"]
+        users = [holder.identity.username for holder in guard.holders] if guard else []
+        return guard is not None and uid in [line.uid for line in guard.targets] and users == [user]
 
     def _named(self) -> list[str]:
         return [target["name"] for target in self.asset["spec"]["targets"]] if self.asset else []
@@ -270,4 +292,14 @@ class World:
             annotations=meta["annotations"],
             problem=self.problems.get(name),
             wanted=wanted,
+            resource="deployments.apps" if name in self.scalable else "configmaps",
+            namespace=NAMESPACE,
+            subresources=frozenset({"scale", "status"} if name in self.scalable else ()),
         )
+
+    def _space(self, name: str) -> ObservedNamespace:
+        meta = copy.deepcopy(self.spaces[name]["metadata"])
+        return ObservedNamespace(
+            name, meta["uid"], meta["resourceVersion"], meta["labels"], meta["annotations"],
+            self.problems.get(f"namespace {name}"),
+        )  # fmt: skip

@@ -63,6 +63,7 @@ class Judges:
         self._store = store
         self._strict = strictness
         self._targets: dict[str, tuple[str, ...]] = {}
+        self._scalable: dict[str, bool] = {}
         self._assets: dict[str, Json] = {}
         self._tokens: dict[str, int] = {}
         self._locks: dict[str, Json] = {}
@@ -85,7 +86,9 @@ class Judges:
     def _on_asset(self, change: Change) -> None:
         name = change.key.name
         self._assets[name] = change.obj
-        self._targets[name] = tuple(t["name"] for t in change.obj["spec"]["targets"])
+        targets = change.obj["spec"]["targets"]
+        self._targets[name] = tuple(t["name"] for t in targets if t["kind"] == "ConfigMap")
+        self._scalable[name] = any(t["kind"] == "Deployment" for t in targets)
         if change.old and change.new:
             old, new = (v.obj.get("status", {}).get("fencingToken", 0) for v in (change.old, change.new))
             assert new >= old, f"the high-water mark of {name} fell from {old} to {new}"
@@ -153,6 +156,8 @@ class Judges:
         self.announcements += 1
         for target in self._targets[asset]:
             self._check_stamp(asset, target, new)
+        if self._scalable[asset]:
+            self._check_guard(asset, new)
 
     def _check_stamp(self, asset: str, target: str, new: Announced) -> None:
         namespace = self._assets[asset]["metadata"]["namespace"]
@@ -161,6 +166,20 @@ class Judges:
             lines = claims_on(version.obj).get(names.stamp_key(asset, namespace))
             expected = [f"{new.token} - {new.user}"]
             assert lines == expected, f"{new} was announced while {target} was stamped for {lines}"
+
+    def _check_guard(self, asset: str, new: Announced) -> None:
+        namespace = self._assets[asset]["metadata"]["namespace"]
+        version = self._store.get(Key("", "namespaces", "", namespace))
+        metadata = version.obj["metadata"] if version else {}
+        assert names.GUARDED_LABEL in metadata.get("labels", {}), f"{namespace} is not labelled"
+        value = metadata.get("annotations", {}).get(names.guard_key(asset, namespace), "")
+        target, *holders = value.split("\n")
+        assert target.startswith("deployments.apps/web "), (
+            f"{new} was announced while the guard was {value!r}"
+        )
+        assert holders == [f"{new.token} - {new.user}"], (
+            f"{new} was announced while {holders} were guarded for"
+        )
 
     def _end(self, asset: str, acquisition: str, *, by_lease: bool = False) -> None:
         """A lock that an AssetLock stands for ends with that; one that is just a Lease ends with it."""

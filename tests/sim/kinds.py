@@ -8,7 +8,8 @@ class Served:
     """One resource. The flags are what the real server decides per kind.
 
     `custom`: defined by a CRD (generation counts, items in lists name their kind, `/status` touches nothing else).
-    `status`: has the status subresource. `unconditional`: a PUT without resourceVersion is accepted.
+    `status`, `scale`: has that subresource (the latter only in discovery).
+    `unconditional`: a PUT without resourceVersion is accepted.
     `upsert`: a PUT of a missing object creates it. `counts`: has `metadata.generation`.
     `fields`: selectable besides name and namespace.
     """
@@ -20,6 +21,7 @@ class Served:
     namespaced: bool = True
     custom: bool = False
     status: bool = False
+    scale: bool = False
     unconditional: bool = True
     upsert: bool = False
     counts: bool = False
@@ -50,7 +52,7 @@ PODS = Served("", "v1", "pods", "Pod", status=True, fields=("spec.nodeName", "st
 NAMESPACES = Served(
     "", "v1", "namespaces", "Namespace", namespaced=False, status=True, fields=("status.phase",)
 )
-DEPLOYMENTS = Served("apps", "v1", "deployments", "Deployment", status=True, counts=True)
+DEPLOYMENTS = Served("apps", "v1", "deployments", "Deployment", status=True, scale=True, counts=True)
 LEASES = Served("coordination.k8s.io", "v1", "leases", "Lease", unconditional=False, upsert=True)
 EVENTS = Served("events.k8s.io", "v1", "events", "Event", upsert=True)
 ASSETS = custom("assetlock.dev", "v1alpha1", "assets", "Asset", "status.lockState", "spec.type")

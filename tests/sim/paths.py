@@ -63,10 +63,11 @@ def _entries(served: Served) -> Iterator[dict[str, object]]:
     verbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
     shared = {"namespaced": served.namespaced, "kind": served.kind}
     yield {"name": served.plural, "singularName": served.kind.lower(), **shared, "verbs": verbs}
-    if served.status:
-        yield {
-            "name": f"{served.plural}/status",
-            "singularName": "",
-            **shared,
-            "verbs": ["get", "patch", "update"],
-        }
+    for subresource, is_there in (("status", served.status), ("scale", served.scale)):
+        if is_there:
+            yield {
+                "name": f"{served.plural}/{subresource}",
+                "singularName": "",
+                **shared,
+                "verbs": ["get", "patch", "update"],
+            }

@@ -18,7 +18,7 @@ from tests.sim.admission import ADMIN, User
 from tests.sim.clients import NAMESPACE, Board, Job, Locker, Writer, delete_leases, send, users_of
 from tests.sim.faults import WatchTrouble
 from tests.sim.judges import Judges, Strictness
-from tests.sim.kinds import ASSETS, CONFIGMAPS, LEASES
+from tests.sim.kinds import ASSETS, CONFIGMAPS, LEASES, NAMESPACES
 from tests.sim.operator import FailOnErrors, Operator
 from tests.sim.store import Change
 from tests.sim.virtual import VirtualLoop
@@ -45,6 +45,7 @@ class Plan:
     jobs: int
     shared_target: bool
     meddling: bool
+    scales: bool = False
 
     @classmethod
     def of(cls, seed: int | str) -> "Plan":
@@ -70,6 +71,7 @@ class Plan:
             jobs=rng.choice([0, 1, 2]),
             shared_target=rng.random() < 0.2,
             meddling=sometimes(0.25),
+            scales=rng.random() < 0.3,
         )
 
     @property
@@ -137,11 +139,20 @@ class Story:
 
     async def _set_up(self) -> None:
         admin = self._world.client(ADMIN)
+        space: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+        await send(admin, "POST", resources.NAMESPACES.path(None), space)
         for name in self._targets:
             body: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
             await send(admin, "POST", resources.CONFIG_MAPS.path(NAMESPACE), {**body, "data": {}})
         named = [{"apiVersion": "v1", "kind": "ConfigMap", "name": name} for name in self._targets]
-        for asset, targets in zip(self._assets, (named, named[:1]), strict=False):
+        scalable = []
+        if self._plan.scales:
+            web = {"apiVersion": "apps/v1", "kind": "Deployment"}
+            await send(
+                admin, "POST", resources.DEPLOYMENTS.path(NAMESPACE), {**web, "metadata": {"name": "web"}}
+            )
+            scalable = [{**web, "name": "web"}]
+        for asset, targets in zip(self._assets, ([*named, *scalable], named[:1]), strict=False):
             body = {
                 "apiVersion": names.API_VERSION,
                 "kind": "Asset",
@@ -232,6 +243,8 @@ class Story:
             left += [f"Lease {key.name}"] if key.name.startswith("asset.") else []
         for key, version in store.select(CONFIGMAPS):
             left += [f"stamps on {key.name}"] if policies.claims_on(version.obj) else []
+        for key, version in store.select(NAMESPACES):
+            left += [f"guards on {key.name}"] if version.obj["metadata"].get("annotations") else []
         for key, version in store.select(ASSETS):
             status = version.obj.get("status", {})
             if status.get("lockState") != "Unlocked" or status.get("queueLength"):

@@ -12,6 +12,7 @@ from typing import Any
 
 from assetlock.controller.cache import AssetKey, Cache
 from assetlock.controller.clock import Clock
+from assetlock.controller.namespaces import Namespaces, needed_by
 from assetlock.controller.reconciler import Reconciler, Teller
 from assetlock.controller.targets import Targets
 from assetlock.controller.workqueue import WorkQueue
@@ -39,7 +40,10 @@ class Controller:
         self._cache = Cache()
         self._queue: WorkQueue[AssetKey] = WorkQueue(clock)
         self._targets = Targets(api, Discovery(api, clock=clock.monotonic), clock, self._queue.add)
-        self._reconciler = Reconciler(api, self._cache, self._targets, clock, teller, limits)
+        self._namespaces = Namespaces(api, clock, self._queue.add)
+        self._reconciler = Reconciler(
+            api, self._cache, self._targets, self._namespaces, clock, teller, limits
+        )
         self._relist = asyncio.Event()
         self._listed_at: float | None = None
 
@@ -67,6 +71,7 @@ class Controller:
                     tasks.create_task(self._work())
         finally:
             await self._targets.close()
+            await self._namespaces.close()
 
     async def _work(self) -> None:
         while True:
@@ -120,4 +125,6 @@ class Controller:
             for key in self._cache.known():
                 self._queue.add(key)
         self._targets.retire(self._cache.known())
+        self._namespaces.retire(self._cache.known())
+        await self._namespaces.free(set().union(*map(needed_by, self._cache.assets)))
         self._listed_at = self._clock.monotonic()

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from assetlock.controller.cache import AssetKey, Cache
 from assetlock.controller.clock import Clock
+from assetlock.controller.namespaces import Namespaces
 from assetlock.controller.targets import Targets, explain
 from assetlock.core import names
 from assetlock.core.decide import decide
@@ -25,6 +26,7 @@ from assetlock.core.decision import (
     DeleteLease,
     DeleteLock,
     Happening,
+    PatchNamespace,
     PatchTarget,
     ReplaceLease,
     Write,
@@ -68,11 +70,19 @@ class Reconciler:
     """Brings one asset after another to where its Leases and AssetLocks say it should be."""
 
     def __init__(
-        self, api: Api, cache: Cache, targets: Targets, clock: Clock, teller: Teller, limits: Limits
+        self,
+        api: Api,
+        cache: Cache,
+        targets: Targets,
+        namespaces: Namespaces,
+        clock: Clock,
+        teller: Teller,
+        limits: Limits,
     ) -> None:
         self._api = api
         self._cache = cache
         self._targets = targets
+        self._namespaces = namespaces
         self._clock = clock
         self._teller = teller
         self._limits = limits
@@ -88,9 +98,9 @@ class Reconciler:
             observation = await self._observe(key)
             decision = decide(observation)
             if decision.leisurely and (due := self._leisure_at(key)) is not None:
-                return self._earliest(due, self._at(decision.wake_at), self._targets.recheck_at(key))
+                return self._earliest(due, self._at(decision.wake_at), self._recheck_at(key))
             if not decision.writes:
-                return self._earliest(self._at(decision.wake_at), self._targets.recheck_at(key))
+                return self._earliest(self._at(decision.wake_at), self._recheck_at(key))
             if not await self._confirm(key, decision.confirm):
                 continue
             for write in decision.writes:
@@ -103,6 +113,7 @@ class Reconciler:
     async def _observe(self, key: AssetKey) -> Observation:
         asset = self._cache.assets.get(key.namespace, key.name)
         targets = await self._targets.observe(key, asset)
+        namespaces = await self._namespaces.observe(key, asset)
         lease_seen = self._cache.lease_seen(key)
         now, monotonic = self._clock.now(), self._clock.monotonic()
 
@@ -120,6 +131,7 @@ class Reconciler:
             lease_seen=None if lease_seen is None else time_of_day(lease_seen),
             locks_seen={uid: time_of_day(at) for uid, at in self._cache.locks_seen(key).items()},
             targets=targets,
+            namespaces=namespaces,
             limits=self._limits,
         )
 
@@ -152,10 +164,14 @@ class Reconciler:
                 raise  # A Lease without our label has the name: no lock, but in the way of one. Not at once again.
             return False
         except (Forbidden, Invalid) as error:
-            if not isinstance(write, PatchTarget):
+            if isinstance(write, PatchTarget):
+                target = write.target.target
+                self._targets.problem(key, target, explain(error, target))
+            elif isinstance(write, PatchNamespace):
+                name = write.namespace.name
+                self._namespaces.problem(name, f"namespace {name} can't be guarded: {error}")
+            else:
                 raise
-            target = write.target.target
-            self._targets.problem(key, target, explain(error, target))
             await self._read_again(key, write)
             return False
         log.info("wrote", extra={"asset": str(key), "write": _name(write)})
@@ -192,6 +208,8 @@ class Reconciler:
                 place = self._targets.place_of(target, namespace)
                 new = await self._api.merge_patch(resource, place, target.name, patch)
                 self._targets.put(target, place, new)
+            case PatchNamespace(namespace=space, patch=patch):
+                await self._namespaces.patch(space, patch)
 
     async def _read_again(self, key: AssetKey, write: Write) -> None:
         match write:
@@ -205,6 +223,8 @@ class Reconciler:
                 await self._refresh("AssetLock", key.namespace, name)
             case PatchTarget(target=observed):
                 await self._refresh_target(key, observed.target)
+            case PatchNamespace(namespace=space):
+                await self._namespaces.read_again(space)
 
     async def _refresh(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
         resource = {"Lease": LEASES, "Asset": ASSETS, "AssetLock": ASSETLOCKS}[kind]
@@ -243,6 +263,10 @@ class Reconciler:
         if moment is None:
             return None
         return self._clock.monotonic() + max(0.0, (moment - self._clock.now()).total_seconds()) + LATE
+
+    def _recheck_at(self, key: AssetKey) -> float | None:
+        """When what could not be fenced is worth another try."""
+        return self._earliest(self._targets.recheck_at(key), self._namespaces.recheck_at(key))
 
     @staticmethod
     def _earliest(*moments: float | None) -> float | None:

@@ -71,6 +71,7 @@ class _Objects:
 
 @dataclasses.dataclass(slots=True)
 class _Watched:
+    resource: Resource
     reflector: Reflector
     task: asyncio.Task[None]
     objects: _Objects
@@ -171,7 +172,7 @@ class Targets:
             self.problem(key, target, message)
             return ObservedTarget(target, problem=message)
         raw = watched.objects.by_name.get(target.name)
-        return _observed(target, raw) if raw else ObservedTarget(target)
+        return _observed(target, raw, resource, namespace) if raw else ObservedTarget(target)
 
     def _keep_problems(self, key: AssetKey, named: Sequence[Target]) -> None:
         """Forget the problems of targets that the asset no longer names: nobody would ever recheck them."""
@@ -195,7 +196,8 @@ class Targets:
                     target = Target(
                         api_version=place.api_version, kind=place.kind, name=name, namespace=place.namespace
                     )
-                    yield dataclasses.replace(_observed(target, raw), wanted=False)
+                    found = _observed(target, raw, watched.resource, place.namespace)
+                    yield dataclasses.replace(found, wanted=False)
 
     def _watch(self, place: Place, resource: Resource) -> _Watched:
         objects = _Objects()
@@ -221,7 +223,7 @@ class Targets:
             clock=self._clock.monotonic,
         )
         task = asyncio.create_task(reflector.run(), name=f"watch {place}")
-        watched = self._watched[place] = _Watched(reflector, task, objects)
+        watched = self._watched[place] = _Watched(resource, reflector, task, objects)
         return watched
 
     def _tell(self, place: Place, name: str) -> None:
@@ -241,7 +243,9 @@ def _is_named(found: Target, named: Target, asset_namespace: str) -> bool:
     return same_thing and found.namespace in (None, named.namespace or asset_namespace)
 
 
-def _observed(target: Target, raw: dict[str, Any]) -> ObservedTarget:
+def _observed(
+    target: Target, raw: dict[str, Any], resource: Resource, namespace: str | None
+) -> ObservedTarget:
     meta = raw["metadata"]
     return ObservedTarget(
         target,
@@ -249,4 +253,7 @@ def _observed(target: Target, raw: dict[str, Any]) -> ObservedTarget:
         resource_version=meta["resourceVersion"],
         labels=meta.get("labels") or {},
         annotations=meta.get("annotations") or {},
+        resource=resource.full_name,
+        namespace=namespace,
+        subresources=resource.subresources,
     )

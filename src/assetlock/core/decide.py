@@ -2,7 +2,8 @@
 
 A grant is four writes in this order: claim the Lease, record the token, stamp the targets, announce. The end of a
 lock goes the other way: the AssetLock becomes terminal, then the Lease passes on or goes, then the stamps are
-replaced or removed. Each rule looks for one of these steps; the first that finds something to do
+replaced or removed. Where targets have subresources, a guard on their namespace goes up before the stamps and
+comes down after them. Each rule looks for one of these steps; the first that finds something to do
 decides, and the caller observes again. So a crash between any two steps leaves nothing but the next step to do.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable
 
-from assetlock.core import ending, fencing, glass, granting, queue, showing
+from assetlock.core import ending, fencing, glass, granting, guarding, queue, showing
 from assetlock.core.decision import Decision
 from assetlock.core.observation import Observation
 from assetlock.core.situation import Situation
@@ -56,10 +57,12 @@ _RULES: tuple[Callable[[Situation], Decision | None], ...] = (
     ending.end_locks,
     granting.pass_on,
     granting.record,
+    guarding.put_up,
     fencing.stamp,
     granting.announce,
     fencing.clear,
     fencing.unstamp_strays,
+    guarding.take_down,
     granting.renew,
     ending.give_up,
     ending.forget,

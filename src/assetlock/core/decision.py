@@ -10,7 +10,7 @@ import dataclasses
 import datetime
 from typing import Any, TypeAlias
 
-from assetlock.core.observation import ObservedTarget
+from assetlock.core.observation import ObservedNamespace, ObservedTarget
 from assetlock.model.asset import Asset
 from assetlock.model.assetlock import AssetLock
 
@@ -117,6 +117,15 @@ class PatchTarget:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class PatchNamespace:
+    """Label a namespace as guarded, and put the guard there or take it off."""
+
+    namespace: ObservedNamespace
+    patch: Body
+    tells: tuple[Happening, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class DeleteLock:
     """Remove a finished AssetLock whose time to be shown is over."""
 
@@ -134,6 +143,7 @@ Write: TypeAlias = (
     | WriteAssetStatus
     | WriteLockStatus
     | PatchTarget
+    | PatchNamespace
     | DeleteLock
 )
 

@@ -20,23 +20,30 @@ from assetlock.core.stamp import Stamp, StampedHolder
 
 def stamp(situation: Situation) -> Decision | None:
     """Put the holder's stamp on every target that lacks it; never a lower token over a higher one."""
-    recorded = situation.recorded
-    if recorded is None or situation.tenure is None or not situation.holding:
+    holders, exempt = admitted(situation)
+    if not holders:
         return None
-    holder = StampedHolder(recorded.fencing_token, situation.tenure.identity)
-    exempt = tuple(asset.spec.exempt) if (asset := situation.observation.asset) else ()
     writes = []
     for target in situation.observation.targets:
         if target.uid is None or target.problem or not target.wanted:
             continue
-        stamp = Stamp(target.uid, (holder,), exempt)
+        stamp = Stamp(target.uid, holders, exempt)
         present = situation.stamp(target)
         labelled = target.labels.get(names.FENCED_LABEL) == "true"
-        if (present == stamp and labelled) or (present and present.token > holder.token):
+        if (present == stamp and labelled) or (present and present.token > stamp.token):
             continue
         patch = _target_patch(target, {situation.stamp_key: str(stamp)}, fenced=True)
         writes.append(PatchTarget(target, patch))
     return Decision(confirm=confirm_not_over(situation), writes=tuple(writes)) if writes else None
+
+
+def admitted(situation: Situation) -> tuple[tuple[StampedHolder, ...], tuple[str, ...]]:
+    """Who may write now, and who may only update: what stamps and guards say. Nobody while nobody is recorded."""
+    recorded, asset = situation.recorded, situation.observation.asset
+    if recorded is None or asset is None or situation.tenure is None or not situation.holding:
+        return (), ()
+    holder = StampedHolder(recorded.fencing_token, situation.tenure.identity)
+    return (holder,), tuple(asset.spec.exempt)
 
 
 def clear(situation: Situation) -> Decision | None:

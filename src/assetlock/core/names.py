@@ -12,6 +12,7 @@ BREAK_GLASS_GROUP = f"{GROUP.removesuffix('.dev')}:break-glass"
 
 ASSET_LABEL = f"{GROUP}/asset"
 FENCED_LABEL = f"{GROUP}/fenced"
+GUARDED_LABEL = f"{GROUP}/guarded"
 
 OWNER_ANNOTATION = f"{GROUP}/owner"
 ACQUISITION_ANNOTATION = f"{GROUP}/acquisition"
@@ -20,6 +21,7 @@ TOKEN_ANNOTATION = f"{GROUP}/token"
 BIND_TO_ANNOTATION = f"{GROUP}/bind-to"
 
 STAMP_SUFFIX = f".fence.{GROUP}/holders"
+GUARD_SUFFIX = f".guard.{GROUP}/targets"
 
 
 def lease_name(asset: str) -> str:
@@ -34,3 +36,8 @@ def stamp_key(asset: str, namespace: str) -> str:
     Kubernetes allows, and tells asset and namespace apart.
     """
     return f"{asset}.{namespace}{STAMP_SUFFIX}"
+
+
+def guard_key(asset: str, namespace: str) -> str:
+    """The annotation on a namespace by which an asset closes the subresources of its targets there."""
+    return f"{asset}.{namespace}{GUARD_SUFFIX}"

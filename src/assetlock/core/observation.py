@@ -25,7 +25,8 @@ class ObservedTarget:
     """A real object that the asset stands for, or one that still carries the asset's stamp.
 
     ``uid`` is ``None`` while there is no such object. ``problem`` says why it can't be fenced, ready to be
-    read by a person. ``wanted`` is false for objects that the asset no longer names.
+    read by a person. ``wanted`` is false for objects that the asset no longer names. ``resource`` is the plural
+    with its group, ``namespace`` is ``None`` for cluster-wide kinds, ``subresources`` are those of its kind.
     """
 
     target: Target
@@ -35,11 +36,26 @@ class ObservedTarget:
     annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
     problem: str | None = None
     wanted: bool = True
+    resource: str = ""
+    namespace: str | None = None
+    subresources: frozenset[str] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ObservedNamespace:
+    """A namespace that the asset lives in, has targets in, or left a guard on. ``problem`` as for targets."""
+
+    name: str
+    uid: str = ""
+    resource_version: str = ""
+    labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    problem: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Observation:
-    """One asset, its AssetLocks, its Lease and its targets.
+    """One asset, its AssetLocks, its Lease, its targets and their namespaces.
 
     ``lease_seen`` and ``locks_seen`` (by UID) say when this process first saw the present term of the Lease
     and each AssetLock, on the clock that ``now`` was read from: a time in a record is believed only
@@ -55,4 +71,5 @@ class Observation:
     lease_seen: datetime.datetime | None = None
     locks_seen: Mapping[str, datetime.datetime] = dataclasses.field(default_factory=dict)
     targets: tuple[ObservedTarget, ...] = ()
+    namespaces: tuple[ObservedNamespace, ...] = ()
     limits: Limits = dataclasses.field(default_factory=Limits)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 
-from assetlock.core import names, queue, tenure
+from assetlock.core import guard, names, queue, tenure
+from assetlock.core.guard import Guard
 from assetlock.core.identity import Identity
-from assetlock.core.observation import Observation, ObservedTarget
+from assetlock.core.observation import Observation, ObservedNamespace, ObservedTarget
 from assetlock.core.stamp import Stamp, stamp_of
 from assetlock.model.asset import Holder
 from assetlock.model.assetlock import AssetLock, LockState
@@ -83,7 +84,14 @@ class Situation:
     @functools.cached_property
     def unfenceable(self) -> str | None:
         """Why one of the targets can't be fenced, ready to be read; ``None`` when all can."""
-        return next((t.problem for t in self.observation.targets if t.wanted and t.problem), None)
+        wanted = [target for target in self.observation.targets if target.wanted]
+        places = {target.namespace for target in wanted if target.uid}
+        problems = (
+            *(target.problem for target in wanted),
+            *map(guard.unguardable, wanted),
+            *(space.problem for space in self.observation.namespaces if space.name in places),
+        )
+        return next(filter(None, problems), None)
 
     @functools.cached_property
     def obstacle(self) -> tuple[str, str] | None:
@@ -131,15 +139,25 @@ class Situation:
 
     @functools.cached_property
     def token_in_use(self) -> int:
-        """The highest token that the Asset, its targets or its Lease have seen."""
+        """The highest token that the Asset, its targets, their namespaces or its Lease have seen."""
         asset = self.observation.asset
         return max(
             asset.status.fencing_token if asset else 0,
             self.token_announced or 0,
             *(stamp.token for stamp in map(self.stamp, self.observation.targets) if stamp),
+            *(found.token for found in map(self.guard, self.observation.namespaces) if found),
             *(k.status.fencing_token or 0 for k in self.observation.locks),
             0,
         )
+
+    @functools.cached_property
+    def guard_key(self) -> str:
+        """The annotation that this asset's guards stand in."""
+        return names.guard_key(self.observation.name, self.observation.namespace)
+
+    def guard(self, namespace: ObservedNamespace) -> Guard | None:
+        """This asset's guard on the namespace, if it can be read."""
+        return guard.guard_of(namespace.annotations, self.guard_key)
 
     def stamp(self, target: ObservedTarget) -> Stamp | None:
         """This asset's stamp on the target, if it was written for that very object."""

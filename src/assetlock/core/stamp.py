@@ -9,7 +9,7 @@ reads the same lines (CEL has no JSON).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from assetlock.core.identity import Identity
 
@@ -42,24 +42,35 @@ class Stamp:
         return max((holder.token for holder in self.holders), default=0)
 
     def __str__(self) -> str:
-        exempt = (StampedHolder(EXEMPT, Identity(username)) for username in self.exempt)
-        return "\n".join([self.uid, *map(str, self.holders), *map(str, exempt)])
+        return "\n".join([self.uid, *holder_lines(self.holders, self.exempt)])
 
     @classmethod
     def parse(cls, text: str) -> Stamp:
         """Read what ``str`` wrote; raises ValueError for anything else."""
         uid, *lines = text.split("\n")
-        holders = []
-        for line in lines:
-            token, _, identity = line.partition(" ")
-            if not token.isdecimal():
-                raise ValueError(f"not a fencing token: {token!r}")
-            holders.append(StampedHolder(int(token), Identity.parse(identity)))
-        return cls(
-            uid,
-            tuple(holder for holder in holders if holder.token != EXEMPT),
-            tuple(holder.identity.username for holder in holders if holder.token == EXEMPT),
-        )
+        return cls(uid, *holders_on(lines))
+
+
+def holder_lines(holders: Iterable[StampedHolder], exempt: Iterable[str]) -> list[str]:
+    """A line for each holder, then for each user who may update."""
+    return [
+        *map(str, holders),
+        *(str(StampedHolder(EXEMPT, Identity(username))) for username in exempt),
+    ]
+
+
+def holders_on(lines: Iterable[str]) -> tuple[tuple[StampedHolder, ...], tuple[str, ...]]:
+    """The holders and the exempt on such lines; raises ValueError for anything else."""
+    holders = []
+    for line in lines:
+        token, _, identity = line.partition(" ")
+        if not token.isdecimal():
+            raise ValueError(f"not a fencing token: {token!r}")
+        holders.append(StampedHolder(int(token), Identity.parse(identity)))
+    return (
+        tuple(holder for holder in holders if holder.token != EXEMPT),
+        tuple(holder.identity.username for holder in holders if holder.token == EXEMPT),
+    )
 
 
 def stamp_of(annotations: Mapping[str, str], key: str, uid: str) -> Stamp | None:

@@ -169,14 +169,7 @@ class Api:
     async def discover(self, api_version: str) -> dict[str, Resource]:
         """The resources of a group and version, by kind; `NotFound` if the server does not serve it."""
         found = await self._read(group_path(api_version), {}, wire.JSON)
-        group, _, version = api_version.rpartition("/")
-        return {
-            str(entry["kind"]): Resource(
-                group, version, str(entry["name"]), str(entry["kind"]), bool(entry.get("namespaced"))
-            )
-            for entry in found.get("resources") or []
-            if entry.get("kind") and "/" not in str(entry.get("name") or "/")
-        }
+        return wire.resources_in(api_version, found)
 
     async def watch(
         self,

@@ -7,7 +7,7 @@ object and of a subresource. Names are quoted, so that an odd name can't reach a
 from __future__ import annotations
 
 import urllib.parse
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 Object: TypeAlias = dict[str, Any]
@@ -15,18 +15,24 @@ Object: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A kind of object, as the API server serves it."""
+    """A kind of object, as the API server serves it. ``subresources`` are known of those that were discovered."""
 
     group: str
     version: str
     plural: str
     kind: str
     namespaced: bool = True
+    subresources: frozenset[str] = field(default=frozenset(), compare=False)
 
     @property
     def api_version(self) -> str:
         """Group and version as objects carry them: `apps/v1`, or `v1` for the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def full_name(self) -> str:
+        """Plural and group as kubectl takes them: `deployments.apps`, or `pods` for the core group."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
         """The path of the collection (of one namespace, or of all), of an object, or of its subresource."""

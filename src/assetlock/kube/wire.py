@@ -6,7 +6,7 @@ import json
 from typing import cast
 
 from assetlock.kube.errors import ApiError, KubeError, OutcomeUnknown, TransportError, error_from_reply
-from assetlock.kube.resources import Object
+from assetlock.kube.resources import Object, Resource
 from assetlock.kube.transport import Reply
 
 JSON = "application/json"
@@ -48,6 +48,28 @@ def decoded(reply: Reply) -> Object:
     if not isinstance(body, dict):
         raise TransportError("the answer is not a JSON object")
     return cast(Object, body)
+
+
+def resources_in(api_version: str, found: Object) -> dict[str, Resource]:
+    """The resources of a group and version by kind, from what the server says about it."""
+    group, _, version = api_version.rpartition("/")
+    entries = [entry for entry in found.get("resources") or [] if entry.get("kind") and entry.get("name")]
+    subresources: dict[str, set[str]] = {}
+    for entry in entries:
+        plural, _, subresource = str(entry["name"]).partition("/")
+        subresources.setdefault(plural, set()).add(subresource)
+    return {
+        str(entry["kind"]): Resource(
+            group,
+            version,
+            plural,
+            str(entry["kind"]),
+            bool(entry.get("namespaced")),
+            frozenset(subresources[plural] - {""}),
+        )
+        for entry in entries
+        if "/" not in (plural := str(entry["name"]))
+    }
 
 
 def error_of(reply: Reply) -> ApiError:

@@ -88,6 +88,13 @@ class AssetSpec(Model):
         "has to finish what a holder began. They may not delete.",
         json_schema_extra={"x-kubernetes-list-type": "set"},
     )
+    guarded_subresources: list[Literal["exec", "attach", "portforward"]] = Field(
+        default_factory=list,
+        max_length=3,
+        description="Ways into pods that are closed to others too while the asset is locked. Scaling, eviction, "
+        "resizing and debug containers always are.",
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    )
 
 
 class Holder(Model):

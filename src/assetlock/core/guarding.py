@@ -1,0 +1,89 @@
+"""How namespaces are guarded: labelled while assets need it, and told which subresources are closed for whom."""
+
+from __future__ import annotations
+
+from assetlock.core import fencing, guard, names
+from assetlock.core.decision import Body, Confirmation, ConfirmLease, Decision, PatchNamespace
+from assetlock.core.granting import confirm_not_over
+from assetlock.core.guard import Guard, GuardedTarget
+from assetlock.core.observation import ObservedNamespace, ObservedTarget
+from assetlock.core.situation import Situation
+
+
+def put_up(situation: Situation) -> Decision | None:
+    """Label the namespaces of the asset and its targets, and close subresources there before a target is stamped.
+
+    The label stays for as long as there is an asset, so a lock need not write it.
+    """
+    if situation.observation.asset is None:
+        return None
+    found = (_missing(situation, space) for space in situation.observation.namespaces if not space.problem)
+    writes = tuple(write for write in found if write is not None)
+    return Decision(confirm=confirm_not_over(situation), writes=writes) if writes else None
+
+
+def take_down(situation: Situation) -> Decision | None:
+    """Take the guard off where the asset has nothing to close any more; the stamps have gone before.
+
+    With nobody holding, the Lease is looked for live first, as for the stamps.
+    """
+    lease = situation.observation.lease
+    confirm: tuple[Confirmation, ...] = ()
+    if not situation.holding:
+        if lease is not None and lease.metadata.deletion_timestamp is None:
+            return None
+        confirm = (ConfirmLease(lease.metadata.resource_version if lease else None),)
+    writes = tuple(
+        PatchNamespace(space, _patch(space, labels={}, annotations={situation.guard_key: None}))
+        for space in situation.observation.namespaces
+        if situation.guard_key in space.annotations and _wanted(situation, space) is None
+    )
+    return Decision(confirm=confirm, writes=writes) if writes else None
+
+
+def _missing(situation: Situation, space: ObservedNamespace) -> PatchNamespace | None:
+    labels: dict[str, str | None] = {}
+    annotations: dict[str, str | None] = {}
+    if space.labels.get(names.GUARDED_LABEL) != "true":
+        labels[names.GUARDED_LABEL] = "true"
+    wanted, present = _wanted(situation, space), situation.guard(space)
+    if wanted is not None and present != wanted and (present is None or present.token <= wanted.token):
+        annotations[situation.guard_key] = str(wanted)
+    if not labels and not annotations:
+        return None
+    return PatchNamespace(space, _patch(space, labels=labels, annotations=annotations))
+
+
+def _wanted(situation: Situation, space: ObservedNamespace) -> Guard | None:
+    """The guard that belongs on the namespace now; ``None`` for none.
+
+    For targets without subresources in the asset's own namespace none is needed: what keeps that from being deleted
+    is the Asset in it.
+    """
+    holders, exempt = fencing.admitted(situation)
+    there = [
+        target
+        for target in situation.observation.targets
+        if target.wanted and target.uid and target.namespace == space.name and not target.problem
+    ]
+    lines = [_line(situation, target) for target in there if guard.needs_lines(target)]
+    is_foreign = space.name != situation.observation.namespace
+    if not holders or not (lines or (there and is_foreign)):
+        return None
+    return Guard(tuple(sorted(lines, key=str)), holders, exempt)
+
+
+def _line(situation: Situation, target: ObservedTarget) -> GuardedTarget:
+    asset = situation.observation.asset
+    also = set(asset.spec.guarded_subresources) if asset else set()
+    return GuardedTarget(
+        target.resource, target.target.name, target.uid or "", tuple(sorted(also & target.subresources))
+    )
+
+
+def _patch(
+    space: ObservedNamespace, *, labels: dict[str, str | None], annotations: dict[str, str | None]
+) -> Body:
+    metadata = {"uid": space.uid, "resourceVersion": space.resource_version}
+    fields = {"labels": labels, "annotations": annotations}
+    return {"metadata": {**metadata, **{key: value for key, value in fields.items() if value}}}
