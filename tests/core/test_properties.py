@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from assetlock.core import decision as d
-from assetlock.core import queue
+from assetlock.core import pods, queue
 from assetlock.core.decide import decide
+from assetlock.core.pods import Fate
+from assetlock.core.situation import Situation
 from tests.core.world import Stale, World
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
@@ -32,6 +34,25 @@ class Lock(RuleBasedStateMachine):
     def ask(self, name: str, wait: str, priority: int) -> None:
         if name not in self.world.locks:
             self.world.ask(name, f"user-{name}", wait=wait, priority=priority, ttl="30s")
+
+    @rule(name=NAMES, wait=st.sampled_from(["0s", "10m"]), ends_with_pod=st.sampled_from([None, True, False]))
+    def ask_from_a_pod(self, name: str, wait: str, ends_with_pod: bool | None) -> None:
+        if name not in self.world.locks:
+            self.world.ask_from_pod(name, wait=wait, ttl="30s", releaseWithHolder=ends_with_pod)
+
+    @rule(name=NAMES)
+    def end_the_pod(self, name: str) -> None:
+        for uid in self._pod_of(name):
+            self.world.pods[uid] = Fate(ended=f"pod {name} is gone")
+
+    @rule(name=NAMES)
+    def lose_sight_of_the_pod(self, name: str) -> None:
+        for uid in self._pod_of(name):
+            self.world.pods.setdefault(uid, Fate(doubt=("NodeUnreachable", "node n is unreachable")))
+
+    def _pod_of(self, name: str) -> list[str]:
+        holder = self.world.locks[name]["spec"]["holder"] if name in self.world.locks else {}
+        return [holder["podUID"]] if "podUID" in holder else []
 
     @rule(name=NAMES)
     def withdraw(self, name: str) -> None:
@@ -90,7 +111,11 @@ class Lock(RuleBasedStateMachine):
     def settle(self) -> None:
         world = self.world
         world.settle()
-        pending = queue.in_line(world.observe())
+        pending = Situation(world.observe()).waiters
+        for lock in world.observe().locks:
+            pod = pods.holds_for(lock)
+            if pod and not queue.has_ended(lock):
+                assert world.pods.get(pod.uid, Fate()).ended is None, f"{lock.metadata.name} outlives its pod"
         obstacle = world.asset is None
         if pending and not obstacle:
             assert world.lease is not None, "somebody waits and nobody holds"

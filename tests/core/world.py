@@ -16,6 +16,7 @@ from assetlock.core import names
 from assetlock.core.decide import decide
 from assetlock.core.guard import Guard, guard_of
 from assetlock.core.observation import Observation, ObservedNamespace, ObservedTarget
+from assetlock.core.pods import Fate
 from assetlock.core.stamp import stamp_of
 from assetlock.model.asset import Asset, Target
 from assetlock.model.assetlock import AssetLock
@@ -43,6 +44,7 @@ class World:
     spaces: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     scalable: set[str] = dataclasses.field(default_factory=set)
     problems: dict[str, str] = dataclasses.field(default_factory=dict)
+    pods: dict[str, Fate] = dataclasses.field(default_factory=dict)
     seen: dict[str, datetime.datetime] = dataclasses.field(default_factory=dict)
     term: tuple[Any, ...] = ()
     term_seen: datetime.datetime = START
@@ -68,6 +70,13 @@ class World:
     def ask(self, name: str, user: str = "alice", **spec: Any) -> None:
         spec = {"assetName": ASSET, "mode": "Exclusive", "wait": "0s", "holder": {"username": user}, **spec}
         self.locks[name] = {"metadata": self._meta(name), "spec": spec, "status": {}}
+
+    def ask_from_pod(self, name: str, **spec: Any) -> str:
+        """Ask with a token that is bound to a pod of the lock's own name; gives the pod's UID."""
+        uid = f"pod-{name}-{self.uids}"
+        user = f"system:serviceaccount:{NAMESPACE}:{name}"
+        self.ask(name, user, **{"holder": {"username": user, "podName": name, "podUID": uid}, **spec})
+        return uid
 
     def withdraw(self, name: str) -> None:
         self.locks.pop(name, None)
@@ -129,6 +138,7 @@ class World:
             lease=Lease.model_validate(self.lease) if self.lease else None,
             lease_seen=self.term_seen,
             locks_seen=dict(self.seen),
+            pods=dict(self.pods),
             targets=tuple(self._target(name, name in named) for name in names_of_targets),
             namespaces=tuple(map(self._space, self.spaces)),
         )

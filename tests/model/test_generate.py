@@ -18,7 +18,6 @@ LATER = {
     "lockDelay",
     "assetNames",
     "onExpiry",
-    "releaseWithHolder",
     "maintainers",
 }
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.plural)

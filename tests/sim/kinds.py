@@ -49,6 +49,8 @@ def custom(group: str, version: str, plural: str, kind: str, *fields: str, names
 CONFIGMAPS = Served("", "v1", "configmaps", "ConfigMap")
 SECRETS = Served("", "v1", "secrets", "Secret", fields=("type",))
 PODS = Served("", "v1", "pods", "Pod", status=True, fields=("spec.nodeName", "status.phase"))
+NODES = Served("", "v1", "nodes", "Node", namespaced=False, status=True)
+JOBS = Served("batch", "v1", "jobs", "Job", status=True, counts=True)
 NAMESPACES = Served(
     "", "v1", "namespaces", "Namespace", namespaced=False, status=True, fields=("status.phase",)
 )
@@ -58,4 +60,16 @@ EVENTS = Served("events.k8s.io", "v1", "events", "Event", upsert=True)
 ASSETS = custom("assetlock.dev", "v1alpha1", "assets", "Asset", "status.lockState", "spec.type")
 ASSETLOCKS = custom("assetlock.dev", "v1alpha1", "assetlocks", "AssetLock", "spec.assetName", "status.state")
 
-DEFAULT = (CONFIGMAPS, SECRETS, PODS, NAMESPACES, DEPLOYMENTS, LEASES, EVENTS, ASSETS, ASSETLOCKS)
+DEFAULT = (
+    CONFIGMAPS,
+    SECRETS,
+    PODS,
+    JOBS,
+    NODES,
+    NAMESPACES,
+    DEPLOYMENTS,
+    LEASES,
+    EVENTS,
+    ASSETS,
+    ASSETLOCKS,
+)

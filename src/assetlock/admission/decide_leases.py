@@ -30,6 +30,7 @@ _OURS = (
     names.OWNER_ANNOTATION,
     names.ACQUISITION_ANNOTATION,
     names.LOCK_ANNOTATION,
+    names.POD_ANNOTATION,
     names.TOKEN_ANNOTATION,
 )
 
@@ -117,6 +118,7 @@ def _taken(review: Review, before: LeaseFacts, seconds: int, terms: Terms) -> Ad
         names.OWNER_ANNOTATION: str(owner),
         names.ACQUISITION_ANNOTATION: review.uid,
         names.LOCK_ANNOTATION: None,
+        names.POD_ANNOTATION: requester.pod_name if owner.pod_uid else None,
         names.TOKEN_ANNOTATION: None,
     }
     spec = {

@@ -38,6 +38,7 @@ class LeaseFacts:
     holder: str
     owner: Identity
     lock: str | None
+    pod: str | None
     seconds: int | None
     acquired: datetime.datetime | None
     renewed: datetime.datetime | None
@@ -52,7 +53,9 @@ class LeaseFacts:
 
     def told(self, default: datetime.timedelta) -> HeldBy:
         """The holder, for a message."""
-        return HeldBy(self.owner.username, self.owner.pod_uid, self.acquired, self.expires(default))
+        return HeldBy(
+            self.owner.username, self.pod or self.owner.pod_uid, self.acquired, self.expires(default)
+        )
 
 
 def asset_facts(asset: Object) -> AssetFacts:
@@ -75,6 +78,7 @@ def lease_facts(lease: Object) -> LeaseFacts:
         holder=text(spec.get("holderIdentity")),
         owner=owner_of(annotations),
         lock=annotations.get(names.LOCK_ANNOTATION),
+        pod=annotations.get(names.POD_ANNOTATION),
         seconds=_whole(spec.get("leaseDurationSeconds")),
         acquired=moment(spec.get("acquireTime")),
         renewed=moment(spec.get("renewTime")),

@@ -13,6 +13,7 @@ from typing import Any
 from assetlock.controller.cache import AssetKey, Cache
 from assetlock.controller.clock import Clock
 from assetlock.controller.namespaces import Namespaces, needed_by
+from assetlock.controller.pods import Pods
 from assetlock.controller.reconciler import Reconciler, Teller
 from assetlock.controller.targets import Targets
 from assetlock.controller.workqueue import WorkQueue
@@ -41,8 +42,9 @@ class Controller:
         self._queue: WorkQueue[AssetKey] = WorkQueue(clock)
         self._targets = Targets(api, Discovery(api, clock=clock.monotonic), clock, self._queue.add)
         self._namespaces = Namespaces(api, clock, self._queue.add)
+        self._pods = Pods(api, clock, self._queue.add)
         self._reconciler = Reconciler(
-            api, self._cache, self._targets, self._namespaces, clock, teller, limits
+            api, self._cache, self._targets, self._namespaces, self._pods, clock, teller, limits
         )
         self._relist = asyncio.Event()
         self._listed_at: float | None = None
@@ -72,6 +74,7 @@ class Controller:
         finally:
             await self._targets.close()
             await self._namespaces.close()
+            await self._pods.close()
 
     async def _work(self) -> None:
         while True:

@@ -14,14 +14,16 @@ from typing import Any, Protocol
 from assetlock.controller.cache import AssetKey, Cache
 from assetlock.controller.clock import Clock
 from assetlock.controller.namespaces import Namespaces
+from assetlock.controller.pods import Pods
 from assetlock.controller.targets import Targets, explain
-from assetlock.core import names
+from assetlock.core import names, queue
 from assetlock.core.decide import decide
 from assetlock.core.decision import (
     AnnounceOnLease,
     Confirmation,
     ConfirmLease,
     ConfirmLockGone,
+    ConfirmPod,
     CreateLease,
     DeleteLease,
     DeleteLock,
@@ -75,6 +77,7 @@ class Reconciler:
         cache: Cache,
         targets: Targets,
         namespaces: Namespaces,
+        pods: Pods,
         clock: Clock,
         teller: Teller,
         limits: Limits,
@@ -83,6 +86,7 @@ class Reconciler:
         self._cache = cache
         self._targets = targets
         self._namespaces = namespaces
+        self._pods = pods
         self._clock = clock
         self._teller = teller
         self._limits = limits
@@ -114,7 +118,9 @@ class Reconciler:
         asset = self._cache.assets.get(key.namespace, key.name)
         targets = await self._targets.observe(key, asset)
         namespaces = await self._namespaces.observe(key, asset)
+        locks, lease = self._cache.locks_of(key), self._cache.lease_of(key)
         lease_seen = self._cache.lease_seen(key)
+        pods = self._pods.observe(key, queue.pods_to_watch(locks, [lease] if lease else []))
         now, monotonic = self._clock.now(), self._clock.monotonic()
 
         def time_of_day(at: float) -> datetime.datetime:
@@ -126,12 +132,13 @@ class Reconciler:
             namespace=key.namespace,
             name=key.name,
             asset=self._cache.assets.get(key.namespace, key.name),
-            locks=self._cache.locks_of(key),
-            lease=self._cache.lease_of(key),
+            locks=locks,
+            lease=lease,
             lease_seen=None if lease_seen is None else time_of_day(lease_seen),
             locks_seen={uid: time_of_day(at) for uid, at in self._cache.locks_seen(key).items()},
             targets=targets,
             namespaces=namespaces,
+            pods=pods,
             limits=self._limits,
         )
 
@@ -144,6 +151,9 @@ class Reconciler:
             elif isinstance(confirmation, ConfirmLockGone):
                 live = await self._refresh("AssetLock", key.namespace, confirmation.name)
                 holds = live is None or live["metadata"]["uid"] != confirmation.uid
+            elif isinstance(confirmation, ConfirmPod):
+                fate = await self._pods.read(confirmation.pod)
+                holds = (fate.ended is not None) is confirmation.ended
             else:
                 holds = await self._refresh("Asset", key.namespace, key.name) is None
             if not holds:

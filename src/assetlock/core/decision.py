@@ -11,6 +11,7 @@ import datetime
 from typing import Any, TypeAlias
 
 from assetlock.core.observation import ObservedNamespace, ObservedTarget
+from assetlock.core.pods import PodRef
 from assetlock.model.asset import Asset
 from assetlock.model.assetlock import AssetLock
 
@@ -55,7 +56,15 @@ class ConfirmNoAsset:
     """Go on only if the Asset, read live, does not exist."""
 
 
-Confirmation: TypeAlias = ConfirmLease | ConfirmLockGone | ConfirmNoAsset
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConfirmPod:
+    """Go on only if the pod, read live, has ended, or only if nothing says that it has."""
+
+    pod: PodRef
+    ended: bool
+
+
+Confirmation: TypeAlias = ConfirmLease | ConfirmLockGone | ConfirmNoAsset | ConfirmPod
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -6,8 +6,10 @@ import datetime
 
 from assetlock.core import queue, statuses
 from assetlock.core.decision import (
+    Confirmation,
     ConfirmLease,
     ConfirmNoAsset,
+    ConfirmPod,
     Decision,
     DeleteLock,
     Happening,
@@ -21,11 +23,13 @@ def end_locks(situation: Situation) -> Decision | None:
     """Make AssetLocks terminal whose time is over, before anything else is taken from them."""
     observation, lock, ending = situation.observation, situation.lock, situation.ending
     if lock is not None and ending is not None and not queue.has_ended(lock):
-        confirm: tuple[ConfirmLease | ConfirmNoAsset, ...] = ()
+        confirm: tuple[Confirmation, ...] = ()
         if ending.state is LockState.EXPIRED and observation.lease is not None:
             confirm = (ConfirmLease(observation.lease.metadata.resource_version),)
         elif ending.reason == "AssetDeleted":
             confirm = (ConfirmNoAsset(),)
+        elif ending.pod is not None:
+            confirm = (ConfirmPod(ending.pod, ended=True),)
         return Decision(confirm=confirm, writes=(_finish(situation, lock, ending),))
     acquisition = situation.tenure.acquisition if situation.tenure else None
     for other in observation.locks:
@@ -50,6 +54,8 @@ def give_up(situation: Situation) -> Decision | None:
             ending = Ending(
                 LockState.FAILED, "HolderUnknown", "admission did not stamp who asked; create the lock again"
             )
+        elif (gone := situation.given_up_by_pod(lock)) is not None:
+            ending = gone
         elif not queue.waits_at_all(lock) or queue.ran_out(observation, lock):
             reason, why = statuses.waiting_for(situation)
             waited = f"waited {lock.spec.wait}; " if queue.waits_at_all(lock) else ""
@@ -58,9 +64,9 @@ def give_up(situation: Situation) -> Decision | None:
             ending = Ending(LockState.FAILED, reason, f"{waited}{why}{hint}")
         else:
             continue
-        confirm: ConfirmLease | ConfirmNoAsset = (
-            ConfirmLease(version) if observation.asset is not None else ConfirmNoAsset()
-        )
+        confirm: Confirmation = ConfirmLease(version) if observation.asset is not None else ConfirmNoAsset()
+        if ending.pod is not None:
+            confirm = ConfirmPod(ending.pod, ended=True)
         return Decision(confirm=(confirm,), writes=(_finish(situation, lock, ending),))
     return None
 

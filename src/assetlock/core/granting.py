@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from assetlock.core import leases, statuses, tenure
+from assetlock.core import leases, pods, statuses, tenure
 from assetlock.core.decision import (
     AnnounceOnLease,
     Confirmation,
     ConfirmLease,
     ConfirmLockGone,
+    ConfirmPod,
     CreateLease,
     Decision,
     DeleteLease,
@@ -17,6 +18,7 @@ from assetlock.core.decision import (
     WriteLockStatus,
 )
 from assetlock.core.situation import Situation
+from assetlock.model.assetlock import AssetLock
 
 
 def pass_on(situation: Situation) -> Decision | None:
@@ -28,7 +30,7 @@ def pass_on(situation: Situation) -> Decision | None:
         lock = situation.waiters[0]
         body = leases.claimed(situation, lock)
         write = ReplaceLease(body) if lease else CreateLease(body)
-        return Decision(confirm=_confirm_gone(situation), writes=(write,))
+        return Decision(confirm=(*_confirm_gone(situation), *_confirm_alive(lock)), writes=(write,))
     if lease is None or lease.metadata.deletion_timestamp is not None:
         return None
     delete = DeleteLease(
@@ -104,16 +106,28 @@ def confirm_former_gone(situation: Situation) -> tuple[ConfirmLockGone, ...]:
     )
 
 
-def _confirm_gone(situation: Situation) -> tuple[ConfirmLockGone, ...]:
+def _confirm_gone(situation: Situation) -> tuple[Confirmation, ...]:
     held, ending = situation.tenure, situation.ending
-    if held is None or ending is None or ending.confirmed or held.lock_name is None:
+    if held is None or ending is None:
+        return ()
+    if ending.pod is not None:
+        return (ConfirmPod(ending.pod, ended=True),)
+    if ending.confirmed or held.lock_name is None:
         return ()
     return (ConfirmLockGone(held.lock_name, held.acquisition),)
+
+
+def _confirm_alive(lock: AssetLock) -> tuple[ConfirmPod, ...]:
+    """A waiter's pod may have ended unseen: not every one is watched."""
+    pod = pods.holds_for(lock)
+    return (ConfirmPod(pod, ended=False),) if pod else ()
 
 
 def _told_of_expiry(situation: Situation) -> tuple[Happening, ...]:
     asset, ending, held = situation.observation.asset, situation.ending, situation.tenure
     if asset is None or ending is None or held is None or held.lock_name is not None:
         return ()
-    note = f"the Lease of {held.identity.username} was {ending.message}"
-    return (Happening.about(asset, "LeaseExpired", note, warning=True),)
+    whose = f"the Lease of {held.identity.username}"
+    if ending.pod is not None:
+        return (Happening.about(asset, ending.reason, f"{whose} was released: {ending.message}"),)
+    return (Happening.about(asset, "LeaseExpired", f"{whose} was {ending.message}", warning=True),)

@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 from collections.abc import Mapping
 
+from assetlock.core.pods import Fate
 from assetlock.model.asset import Asset, Target
 from assetlock.model.assetlock import AssetLock
 from assetlock.model.lease import Lease
@@ -59,7 +60,8 @@ class Observation:
 
     ``lease_seen`` and ``locks_seen`` (by UID) say when this process first saw the present term of the Lease
     and each AssetLock, on the clock that ``now`` was read from: a time in a record is believed only
-    as far as it does not lie after that.
+    as far as it does not lie after that. ``pods`` has (by UID) what became of pods that hold or wait, as far as that
+    is known.
     """
 
     now: datetime.datetime
@@ -72,4 +74,5 @@ class Observation:
     locks_seen: Mapping[str, datetime.datetime] = dataclasses.field(default_factory=dict)
     targets: tuple[ObservedTarget, ...] = ()
     namespaces: tuple[ObservedNamespace, ...] = ()
+    pods: Mapping[str, Fate] = dataclasses.field(default_factory=dict)
     limits: Limits = dataclasses.field(default_factory=Limits)

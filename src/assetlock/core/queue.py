@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+import heapq
+from collections.abc import Iterable, Iterator
 
+from assetlock.core import pods
 from assetlock.core.observation import Observation
 from assetlock.model.assetlock import AssetLock, LockState
 from assetlock.model.durations import parse_duration
+from assetlock.model.lease import Lease
 
 SHOWN = 10
 """So many waiters are listed by name, and shown their exact place."""
@@ -66,6 +69,15 @@ def ran_out(observation: Observation, lock: AssetLock) -> bool:
 def next_deadline(observation: Observation, waiters: Iterable[AssetLock]) -> datetime.datetime | None:
     """When the first of these waiters gives up."""
     return min((wait_deadline(observation, lock) for lock in waiters if waits_at_all(lock)), default=None)
+
+
+def pods_to_watch(locks: Iterable[AssetLock], leases: Iterable[Lease]) -> Iterator[pods.PodRef]:
+    """The pods that hold, and of those that wait the next ones: the others are looked at when it is their turn."""
+    found = [(lock, pod) for lock in locks if not has_ended(lock) and (pod := pods.holds_for(lock))]
+    yield from (pod for lock, pod in found if not is_pending(lock))
+    waiting = ((lock, pod) for lock, pod in found if is_pending(lock))
+    yield from (pod for _, pod in heapq.nsmallest(SHOWN, waiting, key=lambda pair: _rank(pair[0])))
+    yield from (pod for lease in leases if lease.spec.holder_identity and (pod := pods.pod_of_lease(lease)))
 
 
 def _rank(lock: AssetLock) -> tuple[int, datetime.datetime, str]:

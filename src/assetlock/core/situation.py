@@ -5,24 +5,31 @@ from __future__ import annotations
 import dataclasses
 import functools
 
-from assetlock.core import guard, names, queue, tenure
+from assetlock.core import guard, names, pods, queue, tenure
 from assetlock.core.guard import Guard
 from assetlock.core.identity import Identity
 from assetlock.core.observation import Observation, ObservedNamespace, ObservedTarget
+from assetlock.core.pods import Fate, PodRef
 from assetlock.core.stamp import Stamp, stamp_of
 from assetlock.model.asset import Holder
 from assetlock.model.assetlock import AssetLock, LockState
 from assetlock.model.times import format_time
 
+_UNKNOWN = Fate()
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ending:
-    """How an acquisition ended. ``confirmed`` is false where only the absence of its AssetLock says so."""
+    """How an acquisition ended.
+
+    ``confirmed`` is false where only the absence of its AssetLock says so; ``pod`` is the one whose end says so.
+    """
 
     state: LockState
     reason: str
     message: str
     confirmed: bool = True
+    pod: PodRef | None = None
 
 
 class Situation:
@@ -65,11 +72,26 @@ class Situation:
         if held.deadline <= observation.now:
             until = format_time(held.expires)
             return Ending(LockState.EXPIRED, "Expired", f"not renewed by {until}")
+        gone = self._gone(self.pod, waiting=lock is not None and queue.is_pending(lock))
+        if gone is not None:
+            return gone
         if lock is not None and observation.asset is None:
             return Ending(LockState.REVOKED, "AssetDeleted", f"asset {observation.name} no longer exists")
         if lock is not None and queue.is_pending(lock) and self.unfenceable:
             return Ending(LockState.FAILED, "NotFenceable", self.unfenceable)
         return None
+
+    @functools.cached_property
+    def pod(self) -> PodRef | None:
+        """The pod whose end ends the acquisition that the Lease records."""
+        if self.lock is not None:
+            return pods.holds_for(self.lock)
+        return pods.pod_of_lease(self.observation.lease) if self.observation.lease else None
+
+    @functools.cached_property
+    def fate(self) -> Fate:
+        """What is known of that pod."""
+        return self._fate_of(self.pod)
 
     @functools.cached_property
     def holding(self) -> bool:
@@ -79,7 +101,12 @@ class Situation:
     @functools.cached_property
     def waiters(self) -> list[AssetLock]:
         """Those in line behind whoever has the Lease."""
-        return queue.in_line(self.observation, besides=self.tenure.acquisition if self.tenure else None)
+        line = queue.in_line(self.observation, besides=self.tenure.acquisition if self.tenure else None)
+        return [lock for lock in line if self.given_up_by_pod(lock) is None]
+
+    def given_up_by_pod(self, lock: AssetLock) -> Ending | None:
+        """How a lock that waits ends with the pod that it is for, once that has ended."""
+        return self._gone(pods.holds_for(lock), waiting=True)
 
     @functools.cached_property
     def unfenceable(self) -> str | None:
@@ -162,6 +189,18 @@ class Situation:
     def stamp(self, target: ObservedTarget) -> Stamp | None:
         """This asset's stamp on the target, if it was written for that very object."""
         return stamp_of(target.annotations, self.stamp_key, target.uid) if target.uid else None
+
+    def _fate_of(self, pod: PodRef | None) -> Fate:
+        return self.observation.pods.get(pod.uid, _UNKNOWN) if pod else _UNKNOWN
+
+    def _gone(self, pod: PodRef | None, *, waiting: bool) -> Ending | None:
+        evidence = self._fate_of(pod).ended
+        if evidence is None:
+            return None
+        if not waiting:
+            return Ending(LockState.RELEASED, "HolderGone", evidence, pod=pod)
+        message = f"{evidence}; to queue for others to go on with it, set spec.releaseWithHolder to false"
+        return Ending(LockState.FAILED, "HolderGone", message, pod=pod)
 
 
 def identity_of(lock: AssetLock) -> Identity:

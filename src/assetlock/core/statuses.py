@@ -16,6 +16,8 @@ from assetlock.model.conditions import Condition, set_condition
 from assetlock.model.durations import parse_duration
 from assetlock.model.times import format_time
 
+HOLDER_ALIVE = "HolderAlive"
+
 
 def asset_body(situation: Situation, holders: Sequence[Holder], token: int) -> Body:
     """The Asset with its status as it ought to be."""
@@ -42,7 +44,11 @@ def holder_entry(situation: Situation, token: int) -> Holder:
     held, lock = situation.tenure, situation.lock
     if held is None:
         raise ValueError("nobody has the Lease")
-    pod_name = lock.spec.holder.pod_name if lock and lock.spec.holder else None
+    lease = situation.observation.lease
+    if lock is not None:
+        pod_name = lock.spec.holder.pod_name if lock.spec.holder else None
+    else:
+        pod_name = lease.metadata.annotations.get(names.POD_ANNOTATION) if lease else None
     return Holder(
         lock=held.lock_name,
         mode=lock.spec.mode if lock else "Exclusive",
@@ -53,6 +59,7 @@ def holder_entry(situation: Situation, token: int) -> Holder:
         acquisition=held.acquisition,
         acquire_time=_whole_second(held.since),
         expire_time=_whole_second(held.expires),
+        doubt=situation.fate.doubt[1] if situation.fate.doubt else None,
         reason=lock.spec.reason if lock else None,
         holder_id=lock.spec.holder_id if lock else None,
     )
@@ -66,6 +73,7 @@ def held_body(situation: Situation, lock: AssetLock, holder: Holder) -> Body:
         "Acquired": ("True", "Granted", message),
         "Finished": ("False", "Held", ""),
         "Settled": ("True", "Granted", message),
+        **_holder_condition(situation, lock, until),
     }
     return _lock_body(
         situation,
@@ -98,6 +106,8 @@ def finished_body(situation: Situation, lock: AssetLock, ending: Ending) -> Body
         "Finished": ("True", ending.reason, ending.message),
         "Settled": ("True", ending.reason, ending.message),
     }
+    if _has_condition(lock, HOLDER_ALIVE):
+        conditions[HOLDER_ALIVE] = ("Unknown", ending.reason, "the lock has ended")
     finish_time = _whole_second(situation.observation.now)
     return _lock_body(
         situation, lock, conditions, state=ending.state, queue_position=None, finish_time=finish_time
@@ -113,9 +123,10 @@ def waiting_for(situation: Situation) -> tuple[str, str]:
         return "Waiting", "about to be granted"
     name = held.lock_name or "a Lease made by hand"
     until = format_time(held.expires)
+    doubt = f"; {situation.fate.doubt[1]}, so it keeps the lock until then" if situation.fate.doubt else ""
     return (
         "Locked",
-        f"held by {held.identity.username} ({name}) since {format_time(held.since)}, until {until}",
+        f"held by {held.identity.username} ({name}) since {format_time(held.since)}, until {until}{doubt}",
     )
 
 
@@ -138,6 +149,21 @@ def _clipped(situation: Situation, lock: AssetLock) -> str:
     if not asked or parse_duration(asked) <= longest:
         return ""
     return f"; ttl {asked} clipped to {int(ttl.total_seconds())}s, the longest that asset and operator allow"
+
+
+def _holder_condition(situation: Situation, lock: AssetLock, until: str) -> dict[str, tuple[str, str, str]]:
+    """Whether the holder's pod still lives: said once there has been doubt."""
+    if situation.fate.doubt:
+        reason, doubt = situation.fate.doubt
+        message = f"{doubt}; it may still be at work, so the lock stays until it expires at {until}"
+        return {HOLDER_ALIVE: ("Unknown", reason, message)}
+    if _has_condition(lock, HOLDER_ALIVE):
+        return {HOLDER_ALIVE: ("True", "PodReachable", "its pod can be reached again")}
+    return {}
+
+
+def _has_condition(lock: AssetLock, kind: str) -> bool:
+    return any(condition.type == kind for condition in lock.status.conditions)
 
 
 def _entry(lock: AssetLock) -> QueueEntry:

@@ -113,6 +113,9 @@ class Holder(Model):
     acquisition: str = Field(max_length=512, description="The id of this acquisition.")
     acquire_time: Time | None = Field(None, description="Since when.")
     expire_time: Time | None = Field(None, description="Until when, if it is not extended.")
+    doubt: str | None = Field(
+        None, max_length=1024, description="Why nobody can tell whether the holder's pod still lives."
+    )
     reason: str | None = Field(None, max_length=1024, description="What for.")
     holder_id: str | None = Field(None, max_length=253, description="What the holder calls itself.")
 

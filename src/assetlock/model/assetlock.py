@@ -55,6 +55,12 @@ class AssetLockSpec(Model):
                     "Pod needs a holder with a podUID, which is known when its token is bound to a pod",
                     field="bindTo",
                 ),
+                cel.rule(
+                    "!has(self.releaseWithHolder) || !self.releaseWithHolder || "
+                    "(has(self.holder) && has(self.holder.podUID))",
+                    "true needs a holder with a podUID, which is known when its token is bound to a pod",
+                    field="releaseWithHolder",
+                ),
             ),
         )
     )
@@ -80,6 +86,11 @@ class AssetLockSpec(Model):
         "User", description="User: whoever is authenticated as that user may write. Pod: only that very pod."
     )
     extend_on_write: bool = Field(True, description="Whether the holder's writes to targets extend it.")
+    release_with_holder: bool | None = Field(
+        None,
+        description="Whether the lock ends with the holder's pod. Default: with bindTo Pod. A lock that waits "
+        "ends with it unless this is false.",
+    )
     reason: str | None = Field(None, max_length=1024, description="What it is for; others are told.")
     ttl_seconds_after_finished: int | None = Field(
         None,
@@ -102,7 +113,8 @@ class AssetLockStatus(Model):
     finish_time: Time | None = Field(None, description="When it ended.")
     conditions: Conditions = Field(
         default_factory=list,
-        description="Acquired, Finished, and Settled: true once the lock is held or has ended.",
+        description="Acquired, Finished, and Settled: true once the lock is held or has ended. HolderAlive is "
+        "Unknown while nobody can tell whether the holder's pod still lives.",
     )
     observed_generation: int | None = Field(None, ge=0, description="The generation that this was made from.")
 
