@@ -187,6 +187,64 @@ def test_as_many_targets_as_allowed_are_cheap_enough_to_check(kubectl: Kubectl) 
     )
 
 
+SELECTING = {"apiVersion": "v1", "kind": "ConfigMap"}
+
+
+def test_a_target_may_be_selected_by_labels(kubectl: Kubectl) -> None:
+    expressions = [
+        {"key": "example.com/tier", "operator": "In", "values": ["db", ""]},
+        {"key": "team", "operator": "Exists"},
+    ]
+    selector = {"matchLabels": {"app": "shop"}, "matchExpressions": expressions}
+    targets = [SELECTING | {"selector": selector, "namespace": "other"}]
+    assert kubectl.accepted("Asset", "db", {"targets": targets})["targets"] == targets
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ({}, "a target has either a name or a selector"),
+        ({"name": "a", "selector": {"matchLabels": {"a": "b"}}}, "a target has either a name or a selector"),
+        ({"selector": {}}, "an empty selector selects everything"),
+        ({"selector": {"matchLabels": {}, "matchExpressions": []}}, "an empty selector selects everything"),
+        ({"selector": {"matchLabels": {"a b": "c"}}}, "a label's key is a name"),
+        ({"selector": {"matchLabels": {"a": "b c"}}}, "a label's value has letters and digits"),
+        ({"selector": {"matchLabels": {"assetlock.dev/fenced": "true"}}}, "come and go with locks"),
+        (
+            {"selector": {"matchExpressions": [{"key": "assetlock.dev/x", "operator": "Exists"}]}},
+            "come and go",
+        ),
+        ({"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}, "In and NotIn need values"),
+        (
+            {"selector": {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}},
+            "Exists and DoesNotExist have none",
+        ),
+        (
+            {"selector": {"matchExpressions": [{"key": "a", "operator": "Like", "values": ["b"]}]}},
+            'supported values: "In", "NotIn", "Exists", "DoesNotExist"',
+        ),
+    ],
+)
+def test_a_selector_that_selects_nothing_sensible_is_refused(
+    kubectl: Kubectl, target: dict[str, Any], message: str
+) -> None:
+    assert message in kubectl.refused_creation("Asset", "db", {"targets": [SELECTING | target]})
+
+
+def test_as_many_selectors_as_allowed_are_cheap_enough_to_check(kubectl: Kubectl) -> None:
+    values = [f"{number:063}" for number in range(16)]
+    expressions = [
+        {"key": f"{'a' * 253}/{number:063}", "operator": "In", "values": values} for number in range(16)
+    ]
+    labels = {f"{'a' * 253}/{number:063}": values[number] for number in range(16)}
+    targets = [
+        SELECTING
+        | {"selector": {"matchLabels": labels, "matchExpressions": expressions}, "namespace": f"n{n}"}
+        for n in range(64)
+    ]
+    kubectl.accepted("Asset", "db", {"targets": targets})
+
+
 def test_metadata_of_an_asset_keeps_any_json(kubectl: Kubectl) -> None:
     metadata = {"owner": {"team": "shop"}, "ports": [1, 2.5, "x", {"a": None}], "critical": True}
     assert kubectl.accepted("Asset", "db", {"metadata": metadata})["metadata"] == metadata

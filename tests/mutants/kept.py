@@ -169,10 +169,10 @@ MUTANTS = (
     Mutant(
         "stamp whatever version the target has by now",
         "controller/reconciler.py",
-        "                new = await self._api.merge_patch(resource, place, target.name, patch)\n",
-        "                live = await self._api.get(resource, place, target.name)\n"
+        '                new = await self._api.merge_patch(resource, place, target.name or "", patch)\n',
+        '                live = await self._api.get(resource, place, target.name or "")\n'
         '                patch["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]\n'
-        "                new = await self._api.merge_patch(resource, place, target.name, patch)\n",
+        '                new = await self._api.merge_patch(resource, place, target.name or "", patch)\n',
     ),
     Mutant(
         "claim the Lease whatever became of it meanwhile",

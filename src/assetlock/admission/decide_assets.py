@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,15 +18,20 @@ MOST_NAMED = 5
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NamedTarget:
-    """A target as an Asset names it; ``namespace`` is the Asset's own where it names none."""
+    """A target as an Asset has it; ``namespace`` is the Asset's own where it has none.
+
+    ``name`` is empty for one with a ``selector`` (its JSON): that may be any object of the kind.
+    """
 
     api_version: str
     kind: str
     name: str
     namespace: str
+    selector: str = ""
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.name} ({self.api_version}, namespace {self.namespace})"
+        what = f"{self.kind} {self.name}" if self.name else f"every {self.kind}"
+        return f"{what} ({self.api_version}, namespace {self.namespace})"
 
 
 def locked(review: Review, now: datetime.datetime) -> Refused | None:
@@ -81,4 +87,5 @@ def _targets(asset: Object, namespace: str) -> Iterable[NamedTarget]:
             text(fields.get("kind")),
             text(fields.get("name")),
             text(fields.get("namespace")) or namespace,
+            json.dumps(selector, sort_keys=True) if (selector := fields.get("selector")) else "",
         )

@@ -216,7 +216,7 @@ class Reconciler:
                 target = observed.target
                 resource = self._targets.resource_of(target)
                 place = self._targets.place_of(target, namespace)
-                new = await self._api.merge_patch(resource, place, target.name, patch)
+                new = await self._api.merge_patch(resource, place, target.name or "", patch)
                 self._targets.put(target, place, new)
             case PatchNamespace(namespace=space, patch=patch):
                 await self._namespaces.patch(space, patch)
@@ -251,7 +251,7 @@ class Reconciler:
         resource = self._targets.resource_of(target)
         place = self._targets.place_of(target, key.namespace)
         try:
-            live = await self._api.get(resource, place, target.name, metadata_only=True)
+            live = await self._api.get(resource, place, target.name or "", metadata_only=True)
         except NotFound:
             live = None
         self._targets.put(target, place, live)

@@ -1,80 +1,61 @@
 """The objects that assets stand for: watched as metadata only, one watch for each kind and namespace.
 
-A watch is started when the first asset names such an object, and kept until no asset does and no object carries
-a stamp: so objects which an asset no longer names, but which are still fenced by it, are found.
+A watch is started when the first asset claims such an object, by name or by labels, and kept until no asset does and
+no object carries a stamp: so objects which an asset no longer claims, but which are still fenced by it, are found.
 """
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from assetlock.controller.cache import AssetKey
+from assetlock.controller.claims import Claim, Claims, Place, stamping
 from assetlock.controller.clock import Clock
+from assetlock.controller.objects import Objects, Raw, labels_of
+from assetlock.controller.problems import Problems
 from assetlock.core import names
 from assetlock.core.observation import ObservedTarget
+from assetlock.core.selection import described, selects
 from assetlock.kube.api import Api
 from assetlock.kube.discovery import Discovery
 from assetlock.kube.errors import ApiError, KindNotFound
 from assetlock.kube.reflector import Reflector
 from assetlock.kube.resources import Resource
-from assetlock.model.asset import Asset, Target
+from assetlock.model.asset import MOST_SELECTED, Asset, Target
+from assetlock.model.selector import LabelSelector
 
-PROBLEM_RECHECK = 15.0
-"""Seconds after which a target that could not be fenced is tried again."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Place:
-    """Where targets of one kind are: ``namespace`` is ``None`` for cluster-scoped kinds."""
-
-    api_version: str
-    kind: str
-    namespace: str | None
-
-
-class _Objects:
-    """The metadata of the objects in one place, with those at hand that carry a stamp."""
-
-    def __init__(self) -> None:
-        self.by_name: dict[str, dict[str, Any]] = {}
-        self.stamped: dict[str, dict[str, Any]] = {}
-
-    def put(self, raw: dict[str, Any]) -> None:
-        """Take in a version, unless a later one is known."""
-        meta = raw["metadata"]
-        known = self.by_name.get(meta["name"])
-        if known and int(known["metadata"]["resourceVersion"]) >= int(meta["resourceVersion"]):
-            return
-        self.by_name[meta["name"]] = raw
-        if any(key.endswith(names.STAMP_SUFFIX) for key in meta.get("annotations") or {}):
-            self.stamped[meta["name"]] = raw
-        else:
-            self.stamped.pop(meta["name"], None)
-
-    def drop(self, name: str) -> None:
-        """Take in that there is no such object."""
-        self.by_name.pop(name, None)
-        self.stamped.pop(name, None)
-
-    def replace(self, raws: list[dict[str, Any]]) -> set[str]:
-        """Take in a whole list; gives the names of all objects before and after."""
-        concerned = set(self.by_name)
-        self.by_name.clear()
-        self.stamped.clear()
-        for raw in raws:
-            self.put(raw)
-        return concerned | set(self.by_name)
+WATCH_WITHIN = 10.0
+"""Seconds that a new watch has for its first list."""
 
 
 @dataclasses.dataclass(slots=True)
 class _Watched:
+    place: Place
     resource: Resource
     reflector: Reflector
     task: asyncio.Task[None]
-    objects: _Objects
+    objects: Objects
+
+    def observed(self, target: Target, raw: Raw, *, wanted: bool = True) -> ObservedTarget:
+        """One of the objects, as a target."""
+        meta = raw["metadata"]
+        return ObservedTarget(
+            target,
+            uid=meta["uid"],
+            resource_version=meta["resourceVersion"],
+            labels=labels_of(raw),
+            annotations=annotations_of(raw),
+            wanted=wanted,
+            resource=self.resource.full_name,
+            namespace=self.place.namespace,
+            subresources=self.resource.subresources,
+        )
+
+
+class _Unwatchable(Exception):
+    """Objects of a kind can't be watched; says why."""
 
 
 class Targets:
@@ -87,33 +68,39 @@ class Targets:
         self._discovery = discovery
         self._clock = clock
         self._changed = changed
+        self._claims = Claims()
+        self._problems = Problems(clock)
         self._watched: dict[Place, _Watched] = {}
-        self._claimants: dict[Place, dict[AssetKey, set[str]]] = {}
-        self._problems: dict[tuple[AssetKey, Target], tuple[str, float]] = {}
         self._resources: dict[tuple[str, str], Resource] = {}
 
     async def observe(self, key: AssetKey, asset: Asset | None) -> tuple[ObservedTarget, ...]:
         """The asset's targets, and strays with its stamp; waits for watches that have only begun.
 
+        A target that a selector stands for is one object; one that selects nothing has no UID.
         Raises ApiError when the API server can't say which kinds there are.
         """
-        named = asset.spec.targets if asset else []
-        self._keep_problems(key, named)
-        wanted = [await self._observe_wanted(key, target) for target in named]
-        known = {found.uid for found in wanted if found.uid}
-        strays = (stray for stray in self._strays(key) if stray.uid not in known)
-        return (
-            *wanted,
-            *(s for s in strays if not any(_is_named(s.target, by, key.namespace) for by in named)),
-        )
+        claimed = asset.spec.targets if asset else []
+        claims: set[Claim] = set()
+        found = [each for by in claimed for each in await self._observe_claimed(key, by, claims)]
+        wanted = _each_once(found)
+        self._deselect(self._claims.keep(key, claims))
+        known = {each.uid for each in wanted if each.uid}
+        copies = asset is None or not asset.status.holders
+        strays = [
+            self._unless_problem(key, stray)
+            for stray in self._strays(key, copies=copies)
+            if stray.uid not in known and not any(_is_claimed(stray, by, key.namespace) for by in claimed)
+        ]
+        self._problems.keep(key, {*claimed, *(each.target for each in (*wanted, *strays))})
+        return (*wanted, *strays)
 
     def problem(self, key: AssetKey, target: Target, message: str) -> None:
         """Remember for a while why this target can't be fenced."""
-        self._problems[key, target] = (message, self._clock.monotonic() + PROBLEM_RECHECK)
+        self._problems.remember(key, target, message)
 
     def recheck_at(self, key: AssetKey) -> float | None:
         """When the first of the asset's problems is worth another try, on the monotonic clock."""
-        return min((until for (owner, _), (_, until) in self._problems.items() if owner == key), default=None)
+        return self._problems.recheck_at(key)
 
     def resource_of(self, target: Target) -> Resource:
         """The API resource of a target that was observed before."""
@@ -123,26 +110,27 @@ class Targets:
         """The namespace a target lives in; ``None`` for cluster-scoped kinds."""
         return (target.namespace or asset_namespace) if self.resource_of(target).namespaced else None
 
-    def put(self, target: Target, namespace: str | None, raw: dict[str, Any] | None) -> None:
-        """Take in a live read of a target, or the answer to a write; ``None`` when there is none."""
-        watched = self._watched.get(Place(target.api_version, target.kind, namespace))
+    def put(self, target: Target, namespace: str | None, raw: Raw | None) -> None:
+        """Take in a live read of a named target, or the answer to a write; ``None`` when there is none."""
+        place = Place(target.api_version, target.kind, namespace)
+        watched, name = self._watched.get(place), target.name or ""
         if watched is None:
             return
+        before = watched.objects.selecting(name)
         if raw is None:
-            watched.objects.drop(target.name)
+            watched.objects.drop(name)
         else:
             watched.objects.put(raw)
+        if (after := watched.objects.selecting(name)) != before:
+            self._tell(self._claims.on(place, name, before ^ after))
 
     def retire(self, assets: Collection[AssetKey]) -> None:
         """Stop the watches that none of the assets that there are needs."""
+        self._deselect(self._claims.keep_assets(assets))
         for place, watched in list(self._watched.items()):
-            claimants = self._claimants.get(place, {})
-            for gone in claimants.keys() - set(assets):
-                del claimants[gone]
-            if not claimants and not watched.objects.stamped:
+            if not self._claims.is_claimed(place) and not watched.objects.stamped:
                 watched.task.cancel()
                 del self._watched[place]
-                self._claimants.pop(place, None)
 
     async def close(self) -> None:
         """Stop all watches."""
@@ -150,68 +138,95 @@ class Targets:
             watched.task.cancel()
         await asyncio.gather(*(w.task for w in self._watched.values()), return_exceptions=True)
 
-    async def _observe_wanted(self, key: AssetKey, target: Target) -> ObservedTarget:
-        problem = self._standing_problem(key, target)
+    async def _observe_claimed(
+        self, key: AssetKey, target: Target, claims: set[Claim]
+    ) -> Sequence[ObservedTarget]:
+        """The object that a target names, or those that it selects; ``claims`` takes what is claimed."""
+        problem = self._problems.standing(key, target)
         if problem:
-            return ObservedTarget(target, problem=problem)
+            return [ObservedTarget(target, problem=problem)]
         try:
             resource = await self._discovery.resource_for(target.api_version, target.kind)
-        except KindNotFound as error:
+            self._resources[target.api_version, target.kind] = resource
+            place = Place(target.api_version, target.kind, self.place_of(target, key.namespace))
+            claim: Claim = (place, target.selector or target.name or "")
+            claims.add(claim)
+            self._claims.add(key, claim)
+            watched = await self._watched_in(place, resource)
+        except (KindNotFound, _Unwatchable) as error:
             self.problem(key, target, str(error))
-            return ObservedTarget(target, problem=str(error))
-        self._resources[target.api_version, target.kind] = resource
-        namespace = self.place_of(target, key.namespace)
-        place = Place(target.api_version, target.kind, namespace)
-        self._claimants.setdefault(place, {}).setdefault(key, set()).add(target.name)
+            return [ObservedTarget(target, problem=str(error))]
+        if target.selector is None:
+            raw = watched.objects.by_name.get(target.name or "")
+            return [watched.observed(target, raw) if raw else ObservedTarget(target)]
+        found = self._selected(key, target, target.selector, watched)
+        return [self._unless_problem(key, each) for each in found] or [ObservedTarget(target)]
+
+    def _selected(
+        self, key: AssetKey, target: Target, selector: LabelSelector, watched: _Watched
+    ) -> list[ObservedTarget]:
+        """What is selected; if that is too much, those of it that are stamped already, and what is wrong."""
+        watched.objects.select(selector)
+        raws, problem = watched.objects.selected(selector), []
+        if len(raws) > MOST_SELECTED:
+            message = (
+                f"{len(raws)} {target.kind} objects are selected by {described(selector)}; "
+                f"at most {MOST_SELECTED} are fenced: narrow the selector, or make several assets of them"
+            )
+            problem = [ObservedTarget(target, problem=message)]
+            stamp = names.stamp_key(key.name, key.namespace)
+            raws = [raw for raw in raws if stamp in annotations_of(raw)]
+        named = ((target.model_copy(update={"name": _name(raw), "selector": None}), raw) for raw in raws)
+        return [*problem, *(watched.observed(each, raw) for each, raw in named)]
+
+    async def _watched_in(self, place: Place, resource: Resource) -> _Watched:
+        """The objects in a place; raises _Unwatchable when they can't be listed for so long."""
         watched = self._watched.get(place) or self._watch(place, resource)
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(WATCH_WITHIN):
                 await watched.reflector.synced.wait()
         except TimeoutError:
-            message = f"{target.kind} objects in {namespace or 'the cluster'} can't be watched"
-            self.problem(key, target, message)
-            return ObservedTarget(target, problem=message)
-        raw = watched.objects.by_name.get(target.name)
-        return _observed(target, raw, resource, namespace) if raw else ObservedTarget(target)
+            where = place.namespace or "the cluster"
+            raise _Unwatchable(f"{place.kind} objects in {where} can't be watched") from None
+        return watched
 
-    def _keep_problems(self, key: AssetKey, named: Sequence[Target]) -> None:
-        """Forget the problems of targets that the asset no longer names: nobody would ever recheck them."""
-        gone = [(owner, target) for owner, target in self._problems if owner == key and target not in named]
-        for problem in gone:
-            del self._problems[problem]
+    def _unless_problem(self, key: AssetKey, found: ObservedTarget) -> ObservedTarget:
+        """An object whose problem stands is not looked at: it would only be tried again."""
+        problem = self._problems.standing(key, found.target)
+        return ObservedTarget(found.target, problem=problem, wanted=found.wanted) if problem else found
 
-    def _standing_problem(self, key: AssetKey, target: Target) -> str | None:
-        message, until = self._problems.get((key, target), (None, 0.0))
-        if message and until <= self._clock.monotonic():
-            del self._problems[key, target]
-            return None
-        return message
-
-    def _strays(self, key: AssetKey) -> Iterator[ObservedTarget]:
+    def _strays(self, key: AssetKey, *, copies: bool) -> Iterator[ObservedTarget]:
+        """Objects with the asset's stamp; on request also those that only a controller has copied it to."""
         stamp = names.stamp_key(key.name, key.namespace)
         for place, watched in self._watched.items():
             for raw in watched.objects.stamped.values():
-                if stamp in raw["metadata"]["annotations"]:
-                    name = raw["metadata"]["name"]
+                counts = key in stamping(raw["metadata"]["uid"], annotations_of(raw))
+                if counts or (copies and stamp in annotations_of(raw)):
                     target = Target(
-                        api_version=place.api_version, kind=place.kind, name=name, namespace=place.namespace
+                        api_version=place.api_version,
+                        kind=place.kind,
+                        name=_name(raw),
+                        namespace=place.namespace,
                     )
-                    found = _observed(target, raw, watched.resource, place.namespace)
-                    yield dataclasses.replace(found, wanted=False)
+                    yield watched.observed(target, raw, wanted=False)
 
     def _watch(self, place: Place, resource: Resource) -> _Watched:
-        objects = _Objects()
+        objects = Objects()
 
-        def on_replace(items: list[dict[str, Any]], _version: str) -> None:
+        def on_replace(items: list[Raw], _version: str) -> None:
+            before = {name: objects.selecting(name) for name in objects.by_name}
             for name in objects.replace(items):
-                self._tell(place, name)
+                selecting = before.get(name, frozenset()) | objects.selecting(name)
+                self._tell(self._concerned(place, name, selecting, objects.by_name.get(name)))
 
-        def on_event(kind: str, raw: dict[str, Any]) -> None:
+        def on_event(kind: str, raw: Raw) -> None:
+            name = _name(raw)
+            before = objects.selecting(name)
             if kind == "DELETED":
-                objects.drop(raw["metadata"]["name"])
+                objects.drop(name)
             else:
                 objects.put(raw)
-            self._tell(place, raw["metadata"]["name"])
+            self._tell(self._concerned(place, name, before | objects.selecting(name), raw))
 
         reflector = Reflector(
             self._api,
@@ -223,13 +238,24 @@ class Targets:
             clock=self._clock.monotonic,
         )
         task = asyncio.create_task(reflector.run(), name=f"watch {place}")
-        watched = self._watched[place] = _Watched(resource, reflector, task, objects)
+        watched = self._watched[place] = _Watched(place, resource, reflector, task, objects)
         return watched
 
-    def _tell(self, place: Place, name: str) -> None:
-        for key, named in self._claimants.get(place, {}).items():
-            if name in named:
-                self._changed(key)
+    def _concerned(
+        self, place: Place, name: str, selectors: Iterable[LabelSelector], raw: Raw | None
+    ) -> set[AssetKey]:
+        stamped = stamping(raw["metadata"]["uid"], annotations_of(raw)) if raw else ()
+        return self._claims.on(place, name, selectors) | set(stamped)
+
+    def _tell(self, assets: Iterable[AssetKey]) -> None:
+        for key in assets:
+            self._changed(key)
+
+    def _deselect(self, unclaimed: Iterable[Claim]) -> None:
+        for place, what in unclaimed:
+            watched = self._watched.get(place)
+            if watched is not None and isinstance(what, LabelSelector):
+                watched.objects.deselect(what)
 
 
 def explain(error: ApiError, target: Target) -> str:
@@ -237,23 +263,28 @@ def explain(error: ApiError, target: Target) -> str:
     return f"{target.kind} {target.name} can't be stamped: {error}"
 
 
-def _is_named(found: Target, named: Target, asset_namespace: str) -> bool:
-    """Whether an asset names this object, be it one that is not looked at for a while because of a problem."""
-    same_thing = (found.api_version, found.kind, found.name) == (named.api_version, named.kind, named.name)
-    return same_thing and found.namespace in (None, named.namespace or asset_namespace)
+def annotations_of(raw: Raw) -> dict[str, str]:
+    """The annotations of an object."""
+    return raw["metadata"].get("annotations") or {}
 
 
-def _observed(
-    target: Target, raw: dict[str, Any], resource: Resource, namespace: str | None
-) -> ObservedTarget:
-    meta = raw["metadata"]
-    return ObservedTarget(
-        target,
-        uid=meta["uid"],
-        resource_version=meta["resourceVersion"],
-        labels=meta.get("labels") or {},
-        annotations=meta.get("annotations") or {},
-        resource=resource.full_name,
-        namespace=namespace,
-        subresources=resource.subresources,
-    )
+def _name(raw: Raw) -> str:
+    return str(raw["metadata"]["name"])
+
+
+def _each_once(found: Iterable[ObservedTarget]) -> list[ObservedTarget]:
+    """Objects that are named and selected, or selected twice, only once."""
+    once: dict[str | Target, ObservedTarget] = {}
+    for each in found:
+        once.setdefault(each.uid or each.target, each)
+    return list(once.values())
+
+
+def _is_claimed(found: ObservedTarget, by: Target, asset_namespace: str) -> bool:
+    """Whether an asset claims this object, be it through a target that is not looked at for a while."""
+    target = found.target
+    if (target.api_version, target.kind) != (by.api_version, by.kind):
+        return False
+    if target.namespace not in (None, by.namespace or asset_namespace):
+        return False
+    return selects(by.selector, found.labels) if by.selector else target.name == by.name

@@ -77,7 +77,10 @@ def _line(situation: Situation, target: ObservedTarget) -> GuardedTarget:
     asset = situation.observation.asset
     also = set(asset.spec.guarded_subresources) if asset else set()
     return GuardedTarget(
-        target.resource, target.target.name, target.uid or "", tuple(sorted(also & target.subresources))
+        target.resource,
+        target.target.name or "",
+        target.uid or "",
+        tuple(sorted(also & target.subresources)),
     )
 
 

@@ -9,8 +9,9 @@ from typing import Any
 from assetlock.core import glass, names, tenure
 from assetlock.core.decision import Body
 from assetlock.core.queue import SHOWN
+from assetlock.core.selection import described
 from assetlock.core.situation import Ending, Situation
-from assetlock.model.asset import Asset, AssetStatus, Holder, QueueEntry
+from assetlock.model.asset import Asset, AssetStatus, Holder, QueueEntry, Target
 from assetlock.model.assetlock import AssetLock, AssetLockStatus, LockState
 from assetlock.model.conditions import Condition, set_condition
 from assetlock.model.durations import parse_duration
@@ -30,6 +31,7 @@ def asset_body(situation: Situation, holders: Sequence[Holder], token: int) -> B
         queue=[_entry(lock) for lock in waiters[:SHOWN]],
         queue_length=len(waiters),
         fencing_token=max(token, asset.status.fencing_token),
+        fenced_targets=_fenced(situation) if holders else 0,
         last_patched_by=asset.status.last_patched_by,
         last_patch_time=asset.status.last_patch_time,
         broken_glass=glass.shown(asset.status.broken_glass, observation.now),
@@ -183,11 +185,24 @@ def _asset_conditions(situation: Situation) -> list[Condition]:
     if situation.unfenceable:
         fenced = ready = ("False", "NotFenceable", situation.unfenceable)
     elif missing:
-        name = f"{missing.kind} {missing.name}"
-        fenced = ("False", "TargetNotFound", f"{name} does not exist; it is fenced as soon as it does")
+        fenced = _missing(missing)
     else:
         fenced = ("True", "Fenced", f"all {len(wanted)} targets can be fenced")
     return _conditions(situation, asset, {"Ready": ready, "Fenced": fenced})
+
+
+def _fenced(situation: Situation) -> int:
+    """How many objects carry the stamp, once the lock is announced."""
+    return sum(1 for t in situation.observation.targets if t.wanted and t.uid and not t.problem)
+
+
+def _missing(target: Target) -> tuple[str, str, str]:
+    """What the condition Fenced says of a target that is not there."""
+    if target.selector is not None:
+        what = f"no {target.kind} is selected by {described(target.selector)}"
+        return "False", "NothingSelected", f"{what}; what will be is fenced as soon as it is"
+    what = f"{target.kind} {target.name} does not exist"
+    return "False", "TargetNotFound", f"{what}; it is fenced as soon as it does"
 
 
 def _conditions(

@@ -10,10 +10,20 @@ from assetlock.model import cel
 from assetlock.model.base import Model, ObjectName, PositiveDuration, Time, Username
 from assetlock.model.conditions import Conditions
 from assetlock.model.meta import ObjectMeta
+from assetlock.model.selector import LabelSelector
+
+MOST_SELECTED = 500
+"""So many objects one selector may select; each is a write at the beginning of a lock and one at its end."""
 
 
 class Target(Model):
-    """A real object that is fenced while the asset is locked."""
+    """A real object, or all objects that a selector selects, to be fenced while the asset is locked."""
+
+    model_config = ConfigDict(
+        json_schema_extra=cel.rules(
+            cel.rule("has(self.name) != has(self.selector)", "a target has either a name or a selector")
+        )
+    )
 
     api_version: str = Field(
         min_length=1,
@@ -32,7 +42,8 @@ class Target(Model):
             "^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$", "a kind is one word, such as Deployment"
         ),
     )
-    name: ObjectName = Field(
+    name: ObjectName | None = Field(
+        None,
         description="Its name.",
         json_schema_extra=cel.rules(
             cel.rule(
@@ -40,6 +51,11 @@ class Target(Model):
                 "a name has no / and no %, and is not . or ..",
             )
         ),
+    )
+    selector: LabelSelector | None = Field(
+        None,
+        description="Instead of a name: the labels of the objects, as they are at each moment. At most "
+        f"{MOST_SELECTED} are fenced; while more are selected, the lock is not granted.",
     )
     namespace: str | None = Field(
         None,
@@ -148,6 +164,9 @@ class AssetStatus(Model):
     queue: list[QueueEntry] = Field(default_factory=list, max_length=64, description="Who is next, in order.")
     queue_length: int = Field(0, ge=0, description="How many wait, also those that the queue does not show.")
     fencing_token: int = Field(0, ge=0, description="The highest token given so far. It never goes down.")
+    fenced_targets: int = Field(
+        0, ge=0, description="How many objects are fenced; none while nobody holds the lock."
+    )
     last_patched_by: str | None = Field(None, max_length=1024, description="The last holder that wrote.")
     last_patch_time: Time | None = Field(None, description="When that was.")
     broken_glass: list[BrokenGlass] = Field(

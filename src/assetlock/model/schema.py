@@ -42,8 +42,11 @@ def _resolve(schema: Schema, definitions: dict[str, Schema]) -> Schema:
         schema["description"] = " ".join(schema["description"].split())
     if schema.get("type") == "integer":
         schema["format"] = _integer_format(schema)
-    if schema.pop("additionalProperties", None) is True:
+    values = schema.pop("additionalProperties", None)
+    if values is True:
         schema["x-kubernetes-preserve-unknown-fields"] = True
+    elif values:
+        schema["additionalProperties"] = _resolve(values, definitions)
     if "properties" in schema:
         schema["properties"] = {n: _resolve(p, definitions) for n, p in schema["properties"].items()}
     if "items" in schema:

@@ -1,0 +1,92 @@
+"""The metadata of the objects in one place, with those at hand that carry a stamp or that a selector selects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from assetlock.core import names
+from assetlock.core.selection import SelectorIndex, selects
+from assetlock.model.selector import LabelSelector
+
+Raw = dict[str, Any]
+
+
+class Objects:
+    """Objects by name. Which of them are selected is worked out as they change, not when it is asked."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Raw] = {}
+        self.stamped: dict[str, Raw] = {}
+        self._selected: dict[LabelSelector, set[str]] = {}
+        self._selecting: dict[str, frozenset[LabelSelector]] = {}
+        self._index = SelectorIndex()
+
+    def put(self, raw: Raw) -> None:
+        """Take in a version, unless a later one is known."""
+        meta = raw["metadata"]
+        name, known = meta["name"], self.by_name.get(meta["name"])
+        if known and int(known["metadata"]["resourceVersion"]) >= int(meta["resourceVersion"]):
+            return
+        self.by_name[name] = raw
+        if any(key.endswith(names.STAMP_SUFFIX) for key in meta.get("annotations") or {}):
+            self.stamped[name] = raw
+        else:
+            self.stamped.pop(name, None)
+        self._file(name, self._index.selecting(labels_of(raw)))
+
+    def drop(self, name: str) -> None:
+        """Take in that there is no such object."""
+        self.by_name.pop(name, None)
+        self.stamped.pop(name, None)
+        self._file(name, frozenset())
+
+    def replace(self, raws: Iterable[Raw]) -> set[str]:
+        """Take in a whole list; gives the names of all objects before and after."""
+        listed = {raw["metadata"]["name"]: raw for raw in raws}
+        concerned = set(self.by_name) | set(listed)
+        for name in set(self.by_name) - set(listed):
+            self.drop(name)
+        for name, raw in listed.items():
+            self.by_name.pop(name, None)
+            self.put(raw)
+        return concerned
+
+    def select(self, selector: LabelSelector) -> None:
+        """Begin to keep at hand what this selector selects."""
+        if selector in self._selected:
+            return
+        self._selected[selector] = set()
+        self._index.add(selector)
+        for name, raw in self.by_name.items():
+            if selects(selector, labels_of(raw)):
+                self._file(name, self.selecting(name) | {selector})
+
+    def deselect(self, selector: LabelSelector) -> None:
+        """No longer keep at hand what this selector selects."""
+        for name in tuple(self._selected.get(selector, ())):
+            self._file(name, self.selecting(name) - {selector})
+        self._selected.pop(selector, None)
+        self._index.discard(selector)
+
+    def selected(self, selector: LabelSelector) -> list[Raw]:
+        """The objects that a selector selects that was begun with, by name."""
+        return [self.by_name[name] for name in sorted(self._selected[selector])]
+
+    def selecting(self, name: str) -> frozenset[LabelSelector]:
+        """The selectors that select the object."""
+        return self._selecting.get(name, frozenset())
+
+    def _file(self, name: str, selectors: frozenset[LabelSelector]) -> None:
+        before = self._selecting.pop(name, frozenset())
+        if selectors:
+            self._selecting[name] = selectors
+        for selector in before - selectors:
+            self._selected[selector].discard(name)
+        for selector in selectors - before:
+            self._selected[selector].add(name)
+
+
+def labels_of(raw: Raw) -> Mapping[str, str]:
+    """The labels of an object."""
+    return raw["metadata"].get("labels") or {}
