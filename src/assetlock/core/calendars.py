@@ -10,7 +10,9 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import functools
+import itertools
 import zoneinfo
+from collections.abc import Iterator
 from typing import Protocol
 
 from assetlock.core.cron import BadSchedule, Cron
@@ -20,9 +22,11 @@ from assetlock.model.window import MaintenanceWindowSpec
 LONGEST = datetime.timedelta(days=366)
 """No window lasts longer."""
 
-MOST_OCCURRENCES = 10_000
+MOST_OCCURRENCES = 2_000
 """So many are looked at to find where a period begins or ends; of a longer one that is not known."""
 
+_TICK = datetime.timedelta(microseconds=1)
+_LONG_AGO = datetime.datetime.min.replace(tzinfo=datetime.UTC)
 _FIRST_LOOK_BACK = datetime.timedelta(hours=1)
 _FARTHEST_LOOK_BACK = datetime.timedelta(days=366 * 9)
 """29 February comes after eight years at most."""
@@ -60,6 +64,22 @@ class Calendar(Protocol):
         """The latest period that had ended by ``now``."""
         ...
 
+    def periods(self, now: datetime.datetime) -> Iterator[Period]:
+        """The period that contains ``now``, and those that follow."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Stretch:
+    """From ``start`` until ``end`` the answer is this period."""
+
+    start: datetime.datetime
+    end: datetime.datetime
+    period: Period
+
+    def __contains__(self, moment: datetime.datetime) -> bool:
+        return self.start <= moment < self.end
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Once:
@@ -81,28 +101,64 @@ class Once:
         """The period, once it is over."""
         return self.period if self.end <= now else None
 
+    def periods(self, now: datetime.datetime) -> Iterator[Period]:
+        """The period, until it is over."""
+        if now < self.end:
+            yield self.period
+
 
 class Recurring:
-    """A period of the same length each time that a schedule fires."""
+    """A period of the same length each time that a schedule fires.
+
+    Remembers the stretch of time that it was asked about last, as one is asked about the present again and again.
+    """
 
     def __init__(self, cron: Cron, duration: datetime.timedelta) -> None:
         self._cron = cron
         self._duration = duration
-        self._around = functools.lru_cache(maxsize=2)(self._period_of)
+        self._inside = _Stretch(_LONG_AGO, _LONG_AGO, Period(None, None))
+        self._before = _Stretch(_LONG_AGO, _LONG_AGO, Period(None, None))
 
     def current(self, now: datetime.datetime) -> Period | None:
         """The period that contains ``now``."""
+        if now in self._inside:
+            return self._inside.period
+        if now in self._before:
+            return None
         fired = self._latest(now, within=self._duration)
-        return self._around(fired) if fired and now < fired + self._duration else None
+        if fired is None or now >= fired + self._duration:
+            return None
+        self._inside = self._stretch_of(fired)
+        return self._inside.period
 
     def next(self, now: datetime.datetime) -> Period | None:
         """The first period that starts later than ``now``."""
+        if now not in self._before:
+            current = self.current(now)
+            following = next((p for p in self.periods(now) if p != current), None)
+            if following is None or following.start is None:
+                return None
+            since = current.end if current and current.end else now
+            self._before = _Stretch(since, following.start, following)
+        return self._before.period
+
+    def periods(self, now: datetime.datetime) -> Iterator[Period]:
+        """The period that contains ``now``, and those that follow."""
         current = self.current(now)
-        if current is not None and current.end is None:
-            return None
-        since = current.end if current and current.end else now
-        fired = next(self._cron.after(since), None)
-        return Period(fired, self._end_of(fired)) if fired else None
+        if current is not None:
+            yield current
+            if current.end is None:
+                return
+        start = end = current.end if current and current.end else now
+        count = 0
+        for fired in self._cron.after(end):
+            if count and fired > end:
+                yield Period(start, end)
+                count = 0
+            if count == MOST_OCCURRENCES:
+                yield Period(start, None)
+                return
+            start, end, count = fired if count == 0 else start, fired + self._duration, count + 1
 
     def last(self, now: datetime.datetime) -> Period | None:
         """The latest period that had ended by ``now``."""
@@ -111,7 +167,7 @@ class Recurring:
             return None
         moment = current.start - _TICK if current and current.start else now
         fired = self._latest(moment, within=_FARTHEST_LOOK_BACK)
-        return self._around(fired) if fired else None
+        return self._stretch_of(fired).period if fired else None
 
     def _latest(self, moment: datetime.datetime, *, within: datetime.timedelta) -> datetime.datetime | None:
         """The last time that the schedule fired by ``moment``, if that was so shortly before."""
@@ -126,34 +182,28 @@ class Recurring:
                 return latest
             back = min(2 * back, within)
 
-    def _period_of(self, fired: datetime.datetime) -> Period:
-        return Period(self._start_of(fired), self._end_of(fired))
+    def _stretch_of(self, fired: datetime.datetime) -> _Stretch:
+        (start, start_known), (end, end_known) = self._start_of(fired), self._end_of(fired)
+        return _Stretch(start, end, Period(start if start_known else None, end if end_known else None))
 
-    def _start_of(self, fired: datetime.datetime) -> datetime.datetime | None:
+    def _start_of(self, fired: datetime.datetime) -> tuple[datetime.datetime, bool]:
+        """Where occurrences that touch begin, or an earlier one of them, and whether it is the first."""
         start = fired
         for _ in range(MOST_OCCURRENCES):
-            earlier = self._earliest_touching(start)
-            if earlier is None:
-                return start
+            earlier = next(self._cron.after(start - self._duration - _TICK), start)
+            if earlier >= start:
+                return start, True
             start = earlier
-        return None
+        return start, False
 
-    def _earliest_touching(self, start: datetime.datetime) -> datetime.datetime | None:
-        fired = next(self._cron.after(start - self._duration - _TICK))
-        return fired if fired < start else None
-
-    def _end_of(self, fired: datetime.datetime) -> datetime.datetime | None:
+    def _end_of(self, fired: datetime.datetime) -> tuple[datetime.datetime, bool]:
+        """Where occurrences that touch end, or a later one of them does, and whether it is the last."""
         end = fired + self._duration
-        for count, following in enumerate(self._cron.after(fired)):
+        for following in itertools.islice(self._cron.after(fired), MOST_OCCURRENCES):
             if following > end:
-                return end
-            if count == MOST_OCCURRENCES:
-                return None
+                return end, True
             end = following + self._duration
-        return end
-
-
-_TICK = datetime.timedelta(microseconds=1)
+        return end, False
 
 
 def calendar_of(spec: MaintenanceWindowSpec) -> Calendar:
