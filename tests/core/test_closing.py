@@ -72,7 +72,13 @@ def test_a_window_is_about_assets_by_name_or_by_label() -> None:
     other = Asset.model_validate({"metadata": {"name": "vm-2", "labels": {"env": "test"}}})
     by_label = window("w", assetNames=[], assetSelector={"matchLabels": {"env": "prod"}})
     assert [a.metadata.name for a in concerned(by_label, [other, ASSET])] == ["vm-1"]
-    assert [a.metadata.name for a in concerned(window("w", assetSelector={}), [other, ASSET])] == [
+    assert [
+        a.metadata.name
+        for a in concerned(
+            window("w", assetSelector={"matchExpressions": [{"key": "env", "operator": "Exists"}]}),
+            [other, ASSET],
+        )
+    ] == [
         "vm-1",
         "vm-2",
     ]

@@ -13,6 +13,7 @@ import itertools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from assetlock.core.calendars import BadWindow, Calendar, calendar_of
+from assetlock.core.selection import selects
 from assetlock.model.asset import Asset
 from assetlock.model.subject import Subject
 from assetlock.model.window import MaintenanceWindow
@@ -133,7 +134,7 @@ class Closings:
 def concerns(window: MaintenanceWindow, asset: Asset) -> bool:
     """Whether a window of the same namespace is about this asset."""
     spec = window.spec
-    selected = spec.asset_selector is not None and spec.asset_selector.matches(asset.metadata.labels)
+    selected = spec.asset_selector is not None and selects(spec.asset_selector, asset.metadata.labels)
     return selected or asset.metadata.name in spec.asset_names
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
@@ -51,13 +50,6 @@ class Requirement(Model):
         default_factory=list, max_length=16, description="The values, for In and NotIn."
     )
 
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels is meant."""
-        value = labels.get(self.key)
-        if self.operator in ("Exists", "DoesNotExist"):
-            return (value is not None) == (self.operator == "Exists")
-        return (value in self.values) == (self.operator == "In")
-
 
 class LabelSelector(Model):
     """Selects the objects that meet all of it."""
@@ -84,11 +76,6 @@ class LabelSelector(Model):
     match_expressions: list[Requirement] = Field(
         default_factory=list, max_length=16, description="What else its labels must be like."
     )
-
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels is meant."""
-        same = all(labels.get(key) == value for key, value in self.match_labels.items())
-        return same and all(requirement.matches(labels) for requirement in self.match_expressions)
 
     def __hash__(self) -> int:
         return hash(self.model_dump_json())

@@ -72,7 +72,7 @@ class MaintenanceWindowSpec(Model):
         default_factory=list, max_length=256, description="Assets in the same namespace, by name."
     )
     asset_selector: LabelSelector | None = Field(
-        None, description="Assets in the same namespace, by their labels; {} means all of them."
+        None, description="Assets in the same namespace, by their labels."
     )
     when_held: Literal["Wait", "Revoke", "Skip"] = Field(
         "Wait",
