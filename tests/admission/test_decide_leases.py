@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from typing import Any
 
@@ -48,6 +49,22 @@ def test_a_new_lease_gets_owner_acquisition_and_our_times() -> None:
         "renewTime": NOW_TEXT,
         "leaseTransitions": 0,
     }
+
+
+@pytest.mark.parametrize(
+    ("slot", "capacity", "there"), [(0, 1, True), (1, 2, True), (1, 1, False), (9, 3, False)]
+)
+def test_a_slot_is_taken_only_if_the_asset_has_it(slot: int, capacity: int, there: bool) -> None:
+    terms = dataclasses.replace(TERMS, capacity=capacity)
+    further = lease()
+    further["metadata"]["name"] = names.lease_name("vm-1", slot)
+    further["metadata"]["labels"] = {names.ASSET_LABEL: "vm-1"}
+    if there:
+        assert after("CREATE", terms, by=user("bob"), new=further)["spec"]["holderIdentity"] == "job-1"
+    else:
+        answer = refused("CREATE", terms, by=user("bob"), new=further)
+        assert (answer.code, answer.field) == (422, "metadata.name")
+        assert f"asset vm-1 has no slot {slot}: its capacity is {capacity}" in answer.message
 
 
 def test_a_pods_lease_is_that_pods_unless_it_says_otherwise() -> None:

@@ -99,7 +99,7 @@ def test_a_lease_whose_name_is_not_that_of_its_asset_is_no_lock(cache: Cache) ->
     stranger = lease(5)
     stranger["metadata"]["name"] = "something"
     cache.put(stranger, 0.0)
-    assert cache.lease_of(KEY) is None
+    assert cache.leases_of(KEY) == ()
 
 
 def test_a_lease_that_loses_its_label_is_no_lock_any_more(cache: Cache) -> None:
@@ -107,19 +107,19 @@ def test_a_lease_that_loses_its_label_is_no_lock_any_more(cache: Cache) -> None:
     unlabelled = lease(6)
     unlabelled["metadata"]["labels"] = {}
     assert cache.put(unlabelled, 0.0) == {KEY}
-    assert cache.lease_of(KEY) is None
+    assert cache.leases_of(KEY) == ()
 
 
 def test_a_term_is_as_old_as_its_first_sight(cache: Cache) -> None:
     cache.put(lease(5), 100.0)
     cache.put(lease(6), 150.0)
-    assert cache.lease_seen(KEY) == 100.0
+    assert [seen.seen for seen in cache.leases_of(KEY)] == [100.0]
 
 
 def test_a_renewal_begins_a_term(cache: Cache) -> None:
     cache.put(lease(5), 100.0)
     cache.put(lease(6, renewed="2030-01-01T00:00:10.000000Z"), 150.0)
-    assert cache.lease_seen(KEY) == 150.0
+    assert [seen.seen for seen in cache.leases_of(KEY)] == [150.0]
 
 
 def test_a_lock_is_as_old_as_its_first_sight_until_it_is_made_anew(cache: Cache) -> None:

@@ -141,7 +141,7 @@ def test_a_renew_time_in_the_future_does_not_pin_the_lock(world: World) -> None:
     assert world.lease is not None
     world.lease["spec"]["renewTime"] = "2099-01-01T00:00:00.000000Z"
     world._touch(world.lease)
-    world._see_term()
+    world._see_terms()
     world.settle()
     world.pass_time(61)
     world.settle()
@@ -162,8 +162,7 @@ def test_absurd_durations_are_brought_within_limits(world: World, seconds: int |
 def test_tokens_grow_although_the_lease_is_deleted_by_hand(world: World) -> None:
     world.ask("first")
     world.settle()
-    world.lease = None
-    world._see_term()
+    world.drop_lease()
     world.settle()
     assert world.state("first") == "Revoked"
     world.ask("second", "bob")
@@ -179,7 +178,7 @@ def test_a_token_once_announced_on_a_lease_stays_that_of_its_acquisition(world: 
     world._touch(world.asset)
     repair = decide(world.observe())
     assert kinds(list(repair.writes)) == ["WriteAssetStatus"]
-    assert repair.confirm == (d.ConfirmLease(world.lease["metadata"]["resourceVersion"]),)
+    assert repair.confirm == (d.ConfirmLease("asset.vm-1", world.lease["metadata"]["resourceVersion"]),)
     world.settle()
     assert world.lease["metadata"]["annotations"]["assetlock.dev/token"] == "1"
     assert [holder["fencingToken"] for holder in world.asset["status"]["holders"]] == [1]
@@ -190,9 +189,13 @@ def test_no_fence_is_taken_down_before_the_lease_was_looked_for_live(world: Worl
     world.settle()
     world.lease = None
     world.locks.clear()
+    assert world.asset is not None
     for expected in ("WriteAssetStatus", "PatchTarget"):
         decision = decide(world.observe())
-        assert d.ConfirmLease(None) in decision.confirm
+        present = d.ConfirmAsset(world.asset["metadata"]["resourceVersion"])
+        assert decision.confirm[0] == (
+            d.ConfirmLease("asset.vm-1", None) if expected == "WriteAssetStatus" else present
+        )
         assert {*kinds(list(decision.writes))} == {expected}
         for write in decision.writes:
             world.apply(write)

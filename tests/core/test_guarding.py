@@ -98,7 +98,8 @@ def test_a_guard_that_a_former_leader_left_behind_is_removed(world: World) -> No
     world._touch(world.spaces[NAMESPACE])
     decision = decide(world.observe())
     assert kinds(list(decision.writes)) == ["PatchNamespace"]
-    assert decision.confirm == (d.ConfirmLease(None),)
+    assert world.asset is not None
+    assert decision.confirm == (d.ConfirmAsset(world.asset["metadata"]["resourceVersion"]),)
     world.settle()
     assert world.guard() is None
     world.ask("next", "bob")

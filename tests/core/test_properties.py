@@ -74,8 +74,7 @@ class Lock(RuleBasedStateMachine):
     @precondition(lambda self: self.world.lease)
     @rule()
     def delete_the_lease_by_hand(self) -> None:
-        self.world.lease = None
-        self.world._see_term()
+        self.world.drop_lease()
 
     @rule(name=st.sampled_from(["app", "db"]))
     def make_a_target_anew(self, name: str) -> None:
@@ -116,12 +115,13 @@ class Lock(RuleBasedStateMachine):
             pod = pods.holds_for(lock)
             if pod and not queue.has_ended(lock):
                 assert world.pods.get(pod.uid, Fate()).ended is None, f"{lock.metadata.name} outlives its pod"
-        obstacle = world.asset is None
-        if pending and not obstacle:
-            assert world.lease is not None, "somebody waits and nobody holds"
+        if pending and world.asset:
+            assert world.leases, "somebody waits and nobody holds"
         for lock in pending:
             assert queue.waits_at_all(lock), f"{lock.metadata.name} waits although it said it would not"
-        if world.lease is None:
+        if pending and pending[0].spec.mode == "Shared" and world.asset:
+            assert world.is_full(), "a reader is first in line and there is room"
+        if not world.leases:
             assert not any(world.stamped_users(name) for name in world.targets), "stamped for nobody"
         assert world.settle() == []
 
@@ -132,7 +132,37 @@ class Lock(RuleBasedStateMachine):
             assert decision.wake_at > self.world.now - datetime.timedelta(microseconds=1)
 
 
-TestLock = Lock.TestCase
-TestLock.settings = settings(
+class Semaphore(Lock):
+    """The same with several slots, readers and writers, and a capacity that changes."""
+
+    @initialize()
+    def begin(self) -> None:
+        super().begin()
+        self.world.resize(3)
+
+    @rule(
+        name=NAMES, mode=st.sampled_from(["Shared", "Exclusive"]), wait=st.sampled_from(["0s", "30s", "10m"])
+    )
+    def ask_to_share(self, name: str, mode: str, wait: str) -> None:
+        if name not in self.world.locks:
+            self.world.ask(name, f"user-{name}", mode=mode, wait=wait, ttl="30s")
+
+    @rule(slot=st.integers(0, 4))
+    def make_a_lease_for_a_slot(self, slot: int) -> None:
+        self.world.hand_make(f"job-{slot}", seconds=30, slot=slot)
+
+    @rule(slot=st.integers(0, 4))
+    def delete_the_lease_of_a_slot(self, slot: int) -> None:
+        self.world.drop_lease(slot)
+
+    @precondition(lambda self: self.world.asset)
+    @rule(capacity=st.integers(1, 4))
+    def resize(self, capacity: int) -> None:
+        self.world.resize(capacity)
+
+
+LONG = settings(
     max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
+TestLock, TestSemaphore = Lock.TestCase, Semaphore.TestCase
+TestLock.settings = TestSemaphore.settings = LONG

@@ -15,7 +15,7 @@ from assetlock.core import decision as d
 from assetlock.core import names
 from assetlock.core.decide import decide
 from assetlock.core.guard import Guard, guard_of
-from assetlock.core.observation import Observation, ObservedNamespace, ObservedTarget
+from assetlock.core.observation import Observation, ObservedLease, ObservedNamespace, ObservedTarget
 from assetlock.core.pods import Fate
 from assetlock.core.stamp import stamp_of
 from assetlock.model.asset import Asset, Target
@@ -38,7 +38,7 @@ class World:
     version: int = 0
     uids: int = 0
     asset: dict[str, Any] | None = None
-    lease: dict[str, Any] | None = None
+    leases: dict[int, dict[str, Any]] = dataclasses.field(default_factory=dict)
     locks: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     targets: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     spaces: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
@@ -46,10 +46,20 @@ class World:
     problems: dict[str, str] = dataclasses.field(default_factory=dict)
     pods: dict[str, Fate] = dataclasses.field(default_factory=dict)
     seen: dict[str, datetime.datetime] = dataclasses.field(default_factory=dict)
-    term: tuple[Any, ...] = ()
-    term_seen: datetime.datetime = START
+    terms: dict[int, tuple[tuple[Any, ...], datetime.datetime]] = dataclasses.field(default_factory=dict)
     announced: list[tuple[str, int]] = dataclasses.field(default_factory=list)
     writes: list[d.Write] = dataclasses.field(default_factory=list)
+
+    @property
+    def lease(self) -> dict[str, Any] | None:
+        """The Lease of the first slot, which is the only one of most assets."""
+        return self.leases.get(0)
+
+    @lease.setter
+    def lease(self, lease: dict[str, Any] | None) -> None:
+        self.leases.pop(0, None)
+        if lease is not None:
+            self.leases[0] = lease
 
     # What users do.
 
@@ -81,11 +91,11 @@ class World:
     def withdraw(self, name: str) -> None:
         self.locks.pop(name, None)
 
-    def hand_make(self, user: str = "job", seconds: int = 60) -> bool:
-        if self.lease is not None:
+    def hand_make(self, user: str = "job", seconds: int = 60, slot: int = 0) -> bool:
+        if slot in self.leases:
             return False
         stamp = format_micro_time(self.now)
-        meta = self._meta(names.lease_name(ASSET))
+        meta = self._meta(names.lease_name(ASSET, slot))
         meta["labels"] = {names.ASSET_LABEL: ASSET}
         meta["annotations"] = {
             names.OWNER_ANNOTATION: f"- {user}",
@@ -97,18 +107,37 @@ class World:
             "acquireTime": stamp,
             "renewTime": stamp,
         }
-        self.lease = {"metadata": meta, "spec": {**spec, "leaseTransitions": 0}}
-        self._see_term()
+        self.leases[slot] = {"metadata": meta, "spec": {**spec, "leaseTransitions": 0}}
+        self._see_terms()
         return True
 
-    def renew_by_hand(self) -> None:
-        if self.lease is not None:
-            self.lease["spec"]["renewTime"] = format_micro_time(self.now)
-            self._touch(self.lease)
-            self._see_term()
+    def renew_by_hand(self, slot: int = 0) -> None:
+        if lease := self.leases.get(slot):
+            lease["spec"]["renewTime"] = format_micro_time(self.now)
+            self._touch(lease)
+            self._see_terms()
+
+    def drop_lease(self, slot: int = 0) -> None:
+        self.leases.pop(slot, None)
+        self._see_terms()
 
     def pass_time(self, seconds: float) -> None:
         self.now += datetime.timedelta(seconds=seconds)
+
+    @property
+    def capacity(self) -> int:
+        return int(self.asset["spec"].get("capacity", 1)) if self.asset else 1
+
+    def resize(self, capacity: int) -> None:
+        assert self.asset is not None
+        self.asset["spec"]["capacity"] = capacity
+        self._touch(self.asset)
+
+    def is_full(self) -> bool:
+        """Whether every slot is taken, there are as many holders as slots, or one that needs them all."""
+        held = self.holders()
+        taken = set(range(self.capacity)) <= set(self.leases)
+        return taken or len(held) >= self.capacity or "Exclusive" in held
 
     def state(self, name: str) -> str | None:
         state = self.locks[name]["status"].get("state")
@@ -135,8 +164,10 @@ class World:
             name=ASSET,
             asset=asset,
             locks=tuple(AssetLock.model_validate(raw) for raw in self.locks.values()),
-            lease=Lease.model_validate(self.lease) if self.lease else None,
-            lease_seen=self.term_seen,
+            leases=tuple(
+                ObservedLease(slot, Lease.model_validate(raw), self._seen_at(slot))
+                for slot, raw in self.leases.items()
+            ),
             locks_seen=dict(self.seen),
             pods=dict(self.pods),
             targets=tuple(self._target(name, name in named) for name in names_of_targets),
@@ -160,21 +191,21 @@ class World:
         before = copy.deepcopy(self)
         match write:
             case d.CreateLease(body=body):
-                if self.lease is not None:
+                slot = _slot(body["metadata"]["name"])
+                if slot in self.leases:
                     raise Stale
-                self.lease = {
-                    **copy.deepcopy(body),
-                    "metadata": {**self._meta(body["metadata"]["name"]), **body["metadata"]},
-                }
+                metadata = {**self._meta(body["metadata"]["name"]), **body["metadata"]}
+                self.leases[slot] = {**copy.deepcopy(body), "metadata": metadata}
             case d.ReplaceLease(body=body):
-                self._swap(self.lease, body["metadata"])
-                self.lease = copy.deepcopy(body)
-                self._touch(self.lease)
-            case d.AnnounceOnLease(patch=patch):
-                self._merge(self.lease, patch)
-            case d.DeleteLease(uid=uid, resource_version=version):
-                self._swap(self.lease, {"uid": uid, "resourceVersion": version})
-                self.lease = None
+                slot = _slot(body["metadata"]["name"])
+                self._swap(self.leases.get(slot), body["metadata"])
+                self.leases[slot] = copy.deepcopy(body)
+                self._touch(self.leases[slot])
+            case d.AnnounceOnLease(name=name, patch=patch):
+                self._merge(self.leases.get(_slot(name)), patch)
+            case d.DeleteLease(name=name, uid=uid, resource_version=version):
+                self._swap(self.leases.get(_slot(name)), {"uid": uid, "resourceVersion": version})
+                del self.leases[_slot(name)]
             case d.WriteAssetStatus(body=body):
                 self._swap(self.asset, body["metadata"])
                 assert self.asset is not None
@@ -193,7 +224,7 @@ class World:
             case d.DeleteLock(name=name, uid=uid, resource_version=version):
                 self._swap(self.locks.get(name), {"uid": uid, "resourceVersion": version})
                 del self.locks[name]
-        self._see_term()
+        self._see_terms()
         self.writes.append(write)
         self._check(before)
 
@@ -201,7 +232,7 @@ class World:
 
     def _check(self, before: World) -> None:
         held = [name for name in self.locks if self.state(name) == "Held"]
-        assert len(held) <= 1, f"two holders: {held}"
+        self._check_holders(before)
         if self.asset and before.asset and self.asset["metadata"]["uid"] == before.asset["metadata"]["uid"]:
             assert self.asset["status"]["fencingToken"] >= before.asset["status"]["fencingToken"], (
                 "token fell"
@@ -213,9 +244,27 @@ class World:
         for name in held:
             user = self.locks[name]["spec"]["holder"]["username"]
             for target in self.targets:
-                assert self.stamped_users(target) in ([], [user]), (
-                    f"{name} is Held, {target} stamped for others"
+                stamped = self.stamped_users(target)
+                assert not stamped or user in stamped, f"{name} is Held, {target} stamped for others"
+                assert len(stamped) <= max(self.capacity, len(before.stamped_users(target))), (
+                    "stamped for more"
                 )
+
+    def holders(self) -> list[str]:
+        """The modes of those who were told that they hold."""
+        told = [lock["spec"]["mode"] for lock in self.locks.values() if lock["status"].get("state") == "Held"]
+        for lease in self.leases.values():
+            by_hand = names.LOCK_ANNOTATION not in lease["metadata"]["annotations"]
+            if by_hand and names.TOKEN_ANNOTATION in lease["metadata"]["annotations"]:
+                told.append("Shared")
+        return told
+
+    def _check_holders(self, before: World) -> None:
+        """Never more than the capacity, and an Exclusive one alone; who held already may stay when it shrinks."""
+        held, earlier = self.holders(), before.holders()
+        if len(held) > len(earlier):
+            assert len(held) <= self.capacity, f"{held} at a capacity of {self.capacity}"
+            assert len(held) == 1 or "Exclusive" not in held, f"an Exclusive holder is not alone: {held}"
 
     def _check_lock(self, name: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         if old.get("state") in TERMINAL:
@@ -230,7 +279,12 @@ class World:
         assert self.asset["status"]["fencingToken"] >= token, "announced before recorded"
         for target in set(self._named()) & set(self.targets):
             user = self.locks[name]["spec"]["holder"]["username"]
-            assert self.stamped_users(target) == [user], f"{name} announced before {target} was stamped"
+            stamped = self.stamped_users(target)
+            alone = self.locks[name]["spec"]["mode"] == "Exclusive"
+            assert user in stamped, f"{name} announced before {target} was stamped"
+            assert not alone or stamped == [user], (
+                f"{name} announced while {target} was stamped for {stamped}"
+            )
             if target in self.scalable:
                 assert self._guards(target, user), f"{name} announced before {target} was guarded"
         self.announced.append((asset, token))
@@ -238,7 +292,7 @@ class World:
     def _guards(self, target: str, user: str) -> bool:
         guard, uid = self.guard(), self.targets[target]["metadata"]["uid"]
         users = [holder.identity.username for holder in guard.holders] if guard else []
-        return guard is not None and uid in [line.uid for line in guard.targets] and users == [user]
+        return guard is not None and uid in [line.uid for line in guard.targets] and user in users
 
     def _named(self) -> list[str]:
         return [target["name"] for target in self.asset["spec"]["targets"]] if self.asset else []
@@ -282,11 +336,18 @@ class World:
                     raw["metadata"][field][key] = value
         self._touch(raw)
 
-    def _see_term(self) -> None:
-        spec = self.lease["spec"] if self.lease else {}
-        term = tuple(spec.get(key) for key in ("holderIdentity", "renewTime", "leaseTransitions"))
-        if term != self.term:
-            self.term, self.term_seen = term, self.now
+    def _see_terms(self) -> None:
+        for slot in set(self.terms) - set(self.leases):
+            del self.terms[slot]
+        for slot, lease in self.leases.items():
+            term = tuple(
+                lease["spec"].get(key) for key in ("holderIdentity", "renewTime", "leaseTransitions")
+            )
+            if self.terms.get(slot, (None,))[0] != term:
+                self.terms[slot] = (term, self.now)
+
+    def _seen_at(self, slot: int) -> datetime.datetime:
+        return self.terms[slot][1] if slot in self.terms else self.now
 
     def _target(self, name: str, wanted: bool) -> ObservedTarget:
         raw = self.targets.get(name)
@@ -313,3 +374,9 @@ class World:
             name, meta["uid"], meta["resourceVersion"], meta["labels"], meta["annotations"],
             self.problems.get(f"namespace {name}"),
         )  # fmt: skip
+
+
+def _slot(lease: str) -> int:
+    slot = names.slot_of(ASSET, lease)
+    assert slot is not None, lease
+    return slot

@@ -8,7 +8,7 @@ import functools
 
 from assetlock.core import decision as d
 from assetlock.core.decide import decide
-from assetlock.core.observation import Observation, ObservedTarget
+from assetlock.core.observation import Observation, ObservedLease, ObservedTarget
 from assetlock.model.asset import Asset, Target
 from assetlock.model.assetlock import AssetLock
 from assetlock.model.lease import Lease
@@ -55,8 +55,7 @@ def _observe(world: World) -> Observation:
             _lock(world.get(place) or "", number, place in world.over)
             for number, place in enumerate(world.line)
         ),
-        lease=_lease(lease, THE_LEASE in world.over) if lease else None,
-        lease_seen=LONG_AGO if THE_LEASE in world.over else NOW,
+        leases=(_lease(lease, THE_LEASE in world.over),) if lease else (),
         targets=tuple(_target(place.partition("/")[2], text) for place, text in world.under("target/")),
     )
 
@@ -75,10 +74,10 @@ def _lock(text: str, number: int, over: bool) -> AssetLock:
 
 
 @functools.cache
-def _lease(text: str, over: bool) -> Lease:
-    raw = _versioned(text, THE_LEASE)
-    raw["spec"] |= dict.fromkeys(("acquireTime", "renewTime"), format_micro_time(LONG_AGO if over else NOW))
-    return Lease.model_validate(raw)
+def _lease(text: str, over: bool) -> ObservedLease:
+    raw, seen = _versioned(text, THE_LEASE), LONG_AGO if over else NOW
+    raw["spec"] |= dict.fromkeys(("acquireTime", "renewTime"), format_micro_time(seen))
+    return ObservedLease(0, Lease.model_validate(raw), seen)
 
 
 @functools.cache
@@ -108,8 +107,11 @@ def _condition(world: World, confirmation: d.Confirmation) -> Condition:
             return Condition("same", THE_LEASE)
         case d.ConfirmLockGone(name=name, uid=uid):
             return Condition("gone", f"lock/{name}", uid)
-        case d.ConfirmNoAsset():
+        case d.ConfirmAsset(resource_version=None):
             return Condition("absent", THE_ASSET)
+        case d.ConfirmAsset(resource_version=version):
+            assert version == THE_ASSET and world.get(version), confirmation
+            return Condition("same", THE_ASSET)
 
 
 def _write(world: World, write: d.Write) -> Write:

@@ -13,7 +13,6 @@ from assetlock.model.crds import KINDS, Kind, definition
 
 ROOT = Path(__file__).parents[2]
 LATER = {
-    "capacity",
     "maxHold",
     "lockDelay",
     "assetNames",

@@ -47,7 +47,7 @@ def test_an_asset_is_read_with_fields_of_later_versions_left_aside() -> None:
 def test_a_status_is_written_under_the_names_it_was_read_by() -> None:
     status = Asset.model_validate(RAW_ASSET).status
     written = status.model_dump(mode="json", by_alias=True, exclude_none=True)
-    assert written["holders"] == [{"mode": "Exclusive", **RAW_ASSET["status"]["holders"][0]}]
+    assert written["holders"] == [{"mode": "Exclusive", "slots": [0], **RAW_ASSET["status"]["holders"][0]}]
 
 
 def test_an_object_that_nobody_has_looked_at_has_an_empty_status() -> None:

@@ -61,7 +61,7 @@ MUTANTS = (
     Mutant(
         "put a lower token over a higher one",
         "core/fencing.py",
-        " or (present and present.token > stamp.token)",
+        " or (present and present.token > situation.mark)",
         "",
     ),
     Mutant(
@@ -73,14 +73,14 @@ MUTANTS = (
     Mutant(
         "forget the high-water mark",
         "core/situation.py",
-        "asset.status.fencing_token if asset else 0",
-        "0",
+        "return self.observation.asset.status.fencing_token if self.observation.asset else 0",
+        "return 0",
     ),
     Mutant(
         "believe a renewal that lies in the future",
         "core/tenure.py",
-        "renewed = min(lease.spec.renew_time or lease.spec.acquire_time or seen, seen)",
-        "renewed = lease.spec.renew_time or lease.spec.acquire_time or seen",
+        "return min(spec.renew_time or spec.acquire_time or observed.seen, observed.seen)",
+        "return spec.renew_time or spec.acquire_time or observed.seen",
     ),
     Mutant(
         "grant a waiter whose wait is over",
@@ -97,20 +97,20 @@ MUTANTS = (
     Mutant(
         "grant into a terminating Lease",
         "core/situation.py",
-        "if lease is not None and lease.metadata.deletion_timestamp is not None:",
-        "if lease is not None and lease.metadata.deletion_timestamp is not None and lease.spec is None:",
+        "if lease is None or not lease.terminating}",
+        "}",
     ),
     Mutant(
         "expire without reading the Lease again",
         "core/ending.py",
-        "confirm = (ConfirmLease(observation.lease.metadata.resource_version),)",
-        "confirm = ()",
+        "return confirm_leases(acquisition.tenure.leases)",
+        "return ()",
     ),
     Mutant(
         "take a holder off the Asset without looking for its Lease",
         "core/fencing.py",
-        "confirm: tuple[Confirmation, ...] = (ConfirmLease(lease.metadata.resource_version if lease else None),)",
-        "confirm: tuple[Confirmation, ...] = ()",
+        "confirm = (*confirm_slots(situation, slots), *confirm_former_gone(situation))",
+        "confirm = confirm_former_gone(situation)",
     ),
     Mutant(
         "drop the waiters at a restart",
@@ -185,8 +185,8 @@ MUTANTS = (
     Mutant(
         "give the next acquisition the token of the last",
         "core/granting.py",
-        "situation.token_in_use + 1",
-        "max(1, situation.token_in_use)",
+        "token = highest = highest + 1",
+        "token = highest = max(1, highest)",
     ),
     Mutant(
         "leave those out of the line who were queued before",
@@ -237,9 +237,9 @@ MUTANTS = (
     ),
     Mutant(
         "repair what a holder lacks without looking for its Lease",
-        "core/granting.py",
-        "    if lease is None or situation.token_announced is None:\n",
-        "    if lease is not None or situation.token_announced is None:\n",
+        "core/confirming.py",
+        "    told = (holder for holder in holders if holder.token_announced is not None)\n",
+        "    told = (holder for holder in holders if holder.token_announced is None)\n",
     ),
     Mutant(
         "count terms from whenever they are looked at",

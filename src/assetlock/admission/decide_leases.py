@@ -37,10 +37,14 @@ _OURS = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Terms:
-    """What the decision needs besides the request. ``may_unlock``: the verb ``unlock`` on the asset."""
+    """What the decision needs besides the request.
+
+    ``may_unlock``: the verb ``unlock`` on the asset. ``capacity``: that of the asset; unknown if it is not known.
+    """
 
     now: datetime.datetime
     default_ttl: datetime.timedelta
+    capacity: int | None = None
     skew: datetime.timedelta = datetime.timedelta(seconds=1)
     may_unlock: bool = False
 
@@ -81,6 +85,8 @@ def decide(review: Review, terms: Terms) -> Verdict:
             f"{seconds} is not between 1 and {LONGEST_SECONDS} (a day); a lock lasts longer by being renewed",
         )
     if after.holder != before.holder:
+        if (beyond := _beyond(review, terms)) is not None:
+            return beyond
         return _taken(review, before, seconds, terms)
     return _renewed(review, before, seconds, terms)
 
@@ -106,6 +112,19 @@ def _held(review: Review, terms: Terms) -> Refused:
         messages.lease_held(review.name, before.holder, told, asset=asset),
         causes=(str(told),),
         retry_after=facts.seconds_until([told], terms.now, longest=60),
+    )
+
+
+def _beyond(review: Review, terms: Terms) -> Refused | None:
+    """The refusal of a slot that the asset does not have."""
+    asset = asset_of(review)
+    slot = names.slot_of(asset, review.name) or 0
+    if terms.capacity is None or slot < terms.capacity:
+        return None
+    last = names.lease_name(asset, terms.capacity - 1)
+    slots = f"the last one is {last}" if terms.capacity > 1 else f"the only one is {last}"
+    return verdict.invalid(
+        "metadata.name", f"asset {asset} has no slot {slot}: its capacity is {terms.capacity}, {slots}"
     )
 
 

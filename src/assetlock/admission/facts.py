@@ -29,6 +29,7 @@ class AssetFacts:
     holders: tuple[KnownHolder, ...]
     default_ttl: str | None = None
     warns: bool = False
+    capacity: int = 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ def asset_facts(asset: Object) -> AssetFacts:
         holders=tuple(_holder(mapping(item)) for item in holders) if isinstance(holders, list) else (),
         default_ttl=text(spec.get("defaultTTL")) or None,
         warns=spec.get("onConflict") == "Warn",
+        capacity=_whole(spec.get("capacity")) or 1,
     )
 
 

@@ -15,8 +15,9 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from assetlock.admission.facts import lease_facts
-from assetlock.admission.review import Requester, mapping
+from assetlock.admission.review import Object, Requester, mapping
 from assetlock.core import glass, names
+from assetlock.core.identity import Identity
 from assetlock.kube.api import Api
 from assetlock.kube.errors import Conflict, KubeError, NotFound
 from assetlock.kube.resources import ASSETLOCKS, ASSETS, LEASES
@@ -42,7 +43,7 @@ class Sign:
 class _Noted:
     """What is to be recorded of one asset."""
 
-    write: Sign | None = None
+    writes: dict[Identity, Sign] = dataclasses.field(default_factory=dict)
     broken: list[BrokenGlass] = dataclasses.field(default_factory=list)
 
 
@@ -63,10 +64,12 @@ class SignRecorder:
         self._woken = asyncio.Event()
 
     def note_write(self, namespace: str, asset: str, requester: Requester) -> None:
-        """Take note of a holder's write; a later one takes its place. Never waits, never fails."""
+        """Take note of a holder's write; its later one takes the place. Never waits, never fails."""
         noted = self._noted(namespace, asset)
         if noted is not None:
-            noted.write = Sign(requester, self._now())
+            writer = Identity(requester.username, requester.pod_uid)
+            noted.writes.pop(writer, None)
+            noted.writes[writer] = Sign(requester, self._now())
 
     def note_broken_glass(self, namespace: str, asset: str, broken: BrokenGlass) -> None:
         """Take note of a write through the lock. Never waits, never fails."""
@@ -89,8 +92,8 @@ class SignRecorder:
             taken, self._waiting = self._waiting, {}
             for (namespace, asset), noted in taken.items():
                 try:
-                    if noted.write is not None:
-                        await self._renew(namespace, asset, noted.write)
+                    for sign in noted.writes.values():
+                        await self._renew(namespace, asset, sign)
                     await self._mark(namespace, asset, noted)
                 except KubeError as error:
                     log.info("a write to asset %s/%s was not recorded: %s", namespace, asset, error)
@@ -99,10 +102,22 @@ class SignRecorder:
             await asyncio.sleep(self._pause)
 
     async def _renew(self, namespace: str, asset: str, sign: Sign) -> None:
-        name = names.lease_name(asset)
+        """Renew what the requester holds there: of several Leases of one AssetLock the first renews all."""
+        selector = f"{names.ASSET_LABEL}={asset}"
+        leases = (await self._api.list(LEASES, namespace, label_selector=selector)).items
+        done = set[str]()
+        for lease in sorted(leases, key=lambda lease: names.slot_of(asset, lease["metadata"]["name"]) or 0):
+            facts = lease_facts(lease)
+            if not sign.requester.is_one_with(facts.owner) or facts.lock in done:
+                continue
+            if facts.lock is not None:
+                done.add(facts.lock)
+            await self._renew_one(namespace, lease, sign)
+
+    async def _renew_one(self, namespace: str, lease: Object, sign: Sign) -> None:
+        name = lease["metadata"]["name"]
         for _ in range(TRIES):
             try:
-                lease = await self._api.get(LEASES, namespace, name)
                 facts = lease_facts(lease)
                 if not facts.holder or not sign.requester.is_one_with(facts.owner):
                     return
@@ -113,6 +128,7 @@ class SignRecorder:
             except NotFound:
                 return
             except Conflict:
+                lease = await self._api.get(LEASES, namespace, name)
                 continue
             return
 
@@ -138,9 +154,10 @@ class SignRecorder:
 
 def _status(noted: _Noted, asset: Asset) -> dict[str, Any]:
     status: dict[str, Any] = {}
-    if noted.write is not None:
-        status["lastPatchedBy"] = noted.write.requester.username
-        status["lastPatchTime"] = format_time(noted.write.when)
+    if noted.writes:
+        last = list(noted.writes.values())[-1]
+        status["lastPatchedBy"] = last.requester.username
+        status["lastPatchTime"] = format_time(last.when)
     if noted.broken:
         shown = asset.status.broken_glass
         for broken in reversed(noted.broken):

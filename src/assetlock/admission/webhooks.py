@@ -77,9 +77,11 @@ class Webhooks:
         may_unlock = decide_leases.needs_unlock(review) and await self.access.may_unlock(
             review.requester, review.namespace, asset
         )
+        known = self.view.known(review.namespace, asset)
         terms = decide_leases.Terms(
             now=self.now(),
-            default_ttl=self._default_ttl(self.view.known(review.namespace, asset)),
+            default_ttl=self._default_ttl(known),
+            capacity=known.capacity if known else None,
             skew=parse_duration(self.settings.skew),
             may_unlock=may_unlock,
         )

@@ -28,6 +28,14 @@ class AssetKey(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
+class SeenLease(NamedTuple):
+    """The Lease of one of an asset's slots, and when its present term was first seen."""
+
+    slot: int
+    lease: Lease
+    seen: float
+
+
 class _HasMetadata(Protocol):
     @property
     def metadata(self) -> ObjectMeta: ...
@@ -88,7 +96,8 @@ class Cache:
         self.leases = Collection(Lease)
         self._locks_of: dict[AssetKey, dict[str, AssetLock]] = defaultdict(dict)
         self._locks_seen: dict[str, float] = {}
-        self._terms: dict[AssetKey, tuple[tuple[object, ...], float]] = {}
+        self._terms: dict[tuple[str, str], tuple[tuple[object, ...], float]] = {}
+        self._slots: dict[AssetKey, dict[int, str]] = defaultdict(dict)
 
     def put(self, raw: dict[str, Any], now: float) -> set[AssetKey]:
         """Take in a version of any of the three kinds; gives the assets that it changes something for."""
@@ -145,19 +154,17 @@ class Cache:
         """When each of them was first seen, by UID."""
         return {k.metadata.uid: self._locks_seen[k.metadata.uid] for k in self.locks_of(key)}
 
-    def lease_of(self, key: AssetKey) -> Lease | None:
-        """The asset's Lease."""
-        return self.leases.get(key.namespace, names.lease_name(key.name))
-
-    def lease_seen(self, key: AssetKey) -> float | None:
-        """When the present term of that Lease was first seen."""
-        term = self._terms.get(key)
-        return term[1] if term else None
+    def leases_of(self, key: AssetKey) -> tuple[SeenLease, ...]:
+        """The Leases of the asset's slots, and when the present term of each was first seen."""
+        return tuple(
+            SeenLease(slot, lease, self._terms[key.namespace, name][1])
+            for slot, name in sorted(self._slots.get(key, {}).items())
+            if (lease := self.leases.get(key.namespace, name))
+        )
 
     def known(self) -> set[AssetKey]:
         """Every asset that anything is known of."""
-        leases = {AssetKey(lease.metadata.namespace or "", _asset_of(lease)) for lease in self.leases}
-        return {_key_of_asset(asset) for asset in self.assets} | set(self._locks_of) | leases
+        return {_key_of_asset(asset) for asset in self.assets} | set(self._locks_of) | set(self._slots)
 
     def _collection(self, kind: str) -> Collection[Any]:
         collections: dict[str, Collection[Any]] = {
@@ -177,8 +184,11 @@ class Cache:
             self._forget(gone)
             self._locks_seen.pop(gone.metadata.uid, None)
             return {key_of_lock(gone)}
-        key = AssetKey(namespace, _asset_of(gone))
-        self._terms.pop(key, None)
+        key, slot = _slot_of(gone)
+        self._terms.pop((namespace, name), None)
+        self._slots[key].pop(slot, None)
+        if not self._slots[key]:
+            del self._slots[key]
         return {key}
 
     def _forget(self, lock: AssetLock | None) -> None:
@@ -190,15 +200,17 @@ class Cache:
             del self._locks_of[key]
 
     def _note_term(self, lease: Lease, now: float) -> set[AssetKey]:
-        key = AssetKey(lease.metadata.namespace or "", _asset_of(lease))
+        key, slot = _slot_of(lease)
+        self._slots[key][slot] = lease.metadata.name
+        where = (key.namespace, lease.metadata.name)
         term = (
             lease.metadata.uid,
             lease.spec.holder_identity,
             lease.spec.renew_time,
             lease.spec.lease_transitions,
         )
-        if self._terms.get(key, (None,))[0] != term:
-            self._terms[key] = (term, now)
+        if self._terms.get(where, (None,))[0] != term:
+            self._terms[where] = (term, now)
         return {key}
 
 
@@ -213,11 +225,12 @@ def _key_of_asset(asset: Asset) -> AssetKey:
 
 def _is_lock(metadata: dict[str, Any]) -> bool:
     asset = metadata.get("labels", {}).get(names.ASSET_LABEL)
-    return bool(asset) and metadata["name"] == names.lease_name(asset)
+    return bool(asset) and names.slot_of(asset, metadata["name"]) is not None
 
 
-def _asset_of(lease: Lease) -> str:
-    return lease.metadata.labels.get(names.ASSET_LABEL, "")
+def _slot_of(lease: Lease) -> tuple[AssetKey, int]:
+    asset = lease.metadata.labels[names.ASSET_LABEL]
+    return AssetKey(lease.metadata.namespace or "", asset), names.slot_of(asset, lease.metadata.name) or 0
 
 
 def _version(model: _HasMetadata) -> int:

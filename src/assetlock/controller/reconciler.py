@@ -16,7 +16,7 @@ from assetlock.controller.clock import Clock
 from assetlock.controller.namespaces import Namespaces
 from assetlock.controller.pods import Pods
 from assetlock.controller.targets import Targets, explain
-from assetlock.core import names, queue
+from assetlock.core import queue
 from assetlock.core.decide import decide
 from assetlock.core.decision import (
     AnnounceOnLease,
@@ -35,7 +35,7 @@ from assetlock.core.decision import (
     WriteAssetStatus,
     WriteLockStatus,
 )
-from assetlock.core.observation import Limits, Observation
+from assetlock.core.observation import Limits, Observation, ObservedLease
 from assetlock.kube.api import Api
 from assetlock.kube.errors import (
     AlreadyExists,
@@ -118,9 +118,8 @@ class Reconciler:
         asset = self._cache.assets.get(key.namespace, key.name)
         targets = await self._targets.observe(key, asset)
         namespaces = await self._namespaces.observe(key, asset)
-        locks, lease = self._cache.locks_of(key), self._cache.lease_of(key)
-        lease_seen = self._cache.lease_seen(key)
-        pods = self._pods.observe(key, queue.pods_to_watch(locks, [lease] if lease else []))
+        locks, leases = self._cache.locks_of(key), self._cache.leases_of(key)
+        pods = self._pods.observe(key, queue.pods_to_watch(locks, [seen.lease for seen in leases]))
         now, monotonic = self._clock.now(), self._clock.monotonic()
 
         def time_of_day(at: float) -> datetime.datetime:
@@ -133,8 +132,7 @@ class Reconciler:
             name=key.name,
             asset=self._cache.assets.get(key.namespace, key.name),
             locks=locks,
-            lease=lease,
-            lease_seen=None if lease_seen is None else time_of_day(lease_seen),
+            leases=tuple(ObservedLease(slot, lease, time_of_day(seen)) for slot, lease, seen in leases),
             locks_seen={uid: time_of_day(at) for uid, at in self._cache.locks_seen(key).items()},
             targets=targets,
             namespaces=namespaces,
@@ -145,9 +143,8 @@ class Reconciler:
     async def _confirm(self, key: AssetKey, confirmations: Iterable[Confirmation]) -> bool:
         for confirmation in confirmations:
             if isinstance(confirmation, ConfirmLease):
-                live = await self._refresh("Lease", key.namespace, names.lease_name(key.name))
-                version = live["metadata"]["resourceVersion"] if live else None
-                holds = version == confirmation.resource_version
+                live = await self._refresh("Lease", key.namespace, confirmation.name)
+                holds = _version_of(live) == confirmation.resource_version
             elif isinstance(confirmation, ConfirmLockGone):
                 live = await self._refresh("AssetLock", key.namespace, confirmation.name)
                 holds = live is None or live["metadata"]["uid"] != confirmation.uid
@@ -155,7 +152,8 @@ class Reconciler:
                 fate = await self._pods.read(confirmation.pod)
                 holds = (fate.ended is not None) is confirmation.ended
             else:
-                holds = await self._refresh("Asset", key.namespace, key.name) is None
+                live = await self._refresh("Asset", key.namespace, key.name)
+                holds = _version_of(live) == confirmation.resource_version
             if not holds:
                 return False
         return True
@@ -170,7 +168,7 @@ class Reconciler:
                 extra={"asset": str(key), "write": _name(write), "why": str(error)},
             )
             await self._read_again(key, write)
-            if isinstance(error, AlreadyExists) and self._cache.lease_of(key) is None:
+            if isinstance(error, AlreadyExists) and not self._is_slot(key, write):
                 raise  # A Lease without our label has the name: no lock, but in the way of one. Not at once again.
             return False
         except (Forbidden, Invalid) as error:
@@ -190,15 +188,16 @@ class Reconciler:
         return True
 
     async def _send(self, key: AssetKey, write: Write) -> None:
-        namespace, lease = key.namespace, names.lease_name(key.name)
+        namespace = key.namespace
         match write:
             case CreateLease(body=body):
                 self._put("Lease", await self._api.create(LEASES, namespace, body))
             case ReplaceLease(body=body):
+                lease = body["metadata"]["name"]
                 self._put("Lease", await self._api.replace(LEASES, namespace, lease, body))
-            case AnnounceOnLease(patch=patch):
+            case AnnounceOnLease(name=lease, patch=patch):
                 self._put("Lease", await self._api.merge_patch(LEASES, namespace, lease, patch))
-            case DeleteLease(uid=uid, resource_version=version):
+            case DeleteLease(name=lease, uid=uid, resource_version=version):
                 await self._api.delete(LEASES, namespace, lease, uid=uid, resource_version=version)
                 self._gone("Lease", namespace, lease, version)
             case DeleteLock(name=name, uid=uid, resource_version=version):
@@ -223,8 +222,10 @@ class Reconciler:
 
     async def _read_again(self, key: AssetKey, write: Write) -> None:
         match write:
-            case CreateLease() | ReplaceLease() | AnnounceOnLease() | DeleteLease():
-                await self._refresh("Lease", key.namespace, names.lease_name(key.name))
+            case CreateLease(body=body) | ReplaceLease(body=body):
+                await self._refresh("Lease", key.namespace, body["metadata"]["name"])
+            case AnnounceOnLease(name=name) | DeleteLease(name=name):
+                await self._refresh("Lease", key.namespace, name)
             case WriteAssetStatus():
                 await self._refresh("Asset", key.namespace, key.name)
             case WriteLockStatus(body=body):
@@ -256,6 +257,12 @@ class Reconciler:
             live = None
         self._targets.put(target, place, live)
 
+    def _is_slot(self, key: AssetKey, write: Write) -> bool:
+        """Whether the Lease that was to be created is there and is a slot of the asset."""
+        return isinstance(write, CreateLease) and any(
+            seen.lease.metadata.name == write.body["metadata"]["name"] for seen in self._cache.leases_of(key)
+        )
+
     def _put(self, kind: str, raw: dict[str, Any]) -> None:
         self._cache.put({**raw, "kind": kind}, self._clock.monotonic())
 
@@ -281,6 +288,10 @@ class Reconciler:
     @staticmethod
     def _earliest(*moments: float | None) -> float | None:
         return min((moment for moment in moments if moment is not None), default=None)
+
+
+def _version_of(live: dict[str, Any] | None) -> str | None:
+    return live["metadata"]["resourceVersion"] if live else None
 
 
 def _name(write: Write) -> str:

@@ -1,10 +1,11 @@
 """The decision: from what is observed of one asset to the next writes.
 
-A grant is four writes in this order: claim the Lease, record the token, stamp the targets, announce. The end of a
-lock goes the other way: the AssetLock becomes terminal, then the Lease passes on or goes, then the stamps are
-replaced or removed. Where targets have subresources, a guard on their namespace goes up before the stamps and
-comes down after them. Each rule looks for one of these steps; the first that finds something to do
-decides, and the caller observes again. So a crash between any two steps leaves nothing but the next step to do.
+A grant is four writes in this order: claim the Lease, record the token, stamp the targets, announce; an Exclusive
+lock claims the Leases of all slots. The end of a lock goes the other way: the AssetLock becomes terminal, then its
+Leases pass on or go, then the stamps are replaced or removed. Where targets have subresources, a guard on their
+namespace goes up before the stamps and comes down after them. Each rule looks for one of these steps; the first that
+finds something to do decides, and the caller observes again. So a crash between any two steps leaves nothing but the
+next step to do.
 """
 
 from __future__ import annotations
@@ -44,8 +45,7 @@ def _show(situation: Situation) -> Decision | None:
 def _next_deadline(situation: Situation) -> datetime.datetime | None:
     """When time changes the decision. A deadline that has passed without a write is waiting for something else."""
     deadlines = [queue.next_deadline(situation.observation, situation.waiters)]
-    if situation.tenure is not None and situation.holding:
-        deadlines.append(situation.tenure.deadline)
+    deadlines += [acquisition.tenure.deadline for acquisition in situation.standing]
     if situation.observation.asset is not None:
         deadlines.append(glass.next_deadline(situation.observation.asset.status.broken_glass))
     deadlines += [ending.forget_at(lock) for lock in situation.observation.locks]

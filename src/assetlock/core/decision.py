@@ -40,6 +40,7 @@ class Happening:
 class ConfirmLease:
     """Go on only if the Lease, read live, still has this resourceVersion (``None``: does not exist)."""
 
+    name: str
     resource_version: str | None
 
 
@@ -52,8 +53,10 @@ class ConfirmLockGone:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ConfirmNoAsset:
-    """Go on only if the Asset, read live, does not exist."""
+class ConfirmAsset:
+    """Go on only if the Asset, read live, still has this resourceVersion (``None``: does not exist)."""
+
+    resource_version: str | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,12 +67,12 @@ class ConfirmPod:
     ended: bool
 
 
-Confirmation: TypeAlias = ConfirmLease | ConfirmLockGone | ConfirmNoAsset | ConfirmPod
+Confirmation: TypeAlias = ConfirmLease | ConfirmLockGone | ConfirmAsset | ConfirmPod
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CreateLease:
-    """Claim a lock that has no Lease."""
+    """Claim a slot that has no Lease."""
 
     body: Body
     tells: tuple[Happening, ...] = ()
@@ -87,14 +90,16 @@ class ReplaceLease:
 class AnnounceOnLease:
     """Tell a hand-made Lease's client its fencing token."""
 
+    name: str
     patch: Body
     tells: tuple[Happening, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DeleteLease:
-    """Set the lock free, with nobody waiting."""
+    """Set a slot free that nobody takes over."""
 
+    name: str
     uid: str
     resource_version: str
     tells: tuple[Happening, ...] = ()

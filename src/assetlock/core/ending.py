@@ -3,50 +3,61 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 
 from assetlock.core import queue, statuses
+from assetlock.core.acquisition import Acquisition, Ending, needs_all
+from assetlock.core.confirming import confirm_leases, confirm_slots
 from assetlock.core.decision import (
+    ConfirmAsset,
     Confirmation,
-    ConfirmLease,
-    ConfirmNoAsset,
     ConfirmPod,
     Decision,
     DeleteLock,
     Happening,
     WriteLockStatus,
 )
-from assetlock.core.situation import Ending, Situation
+from assetlock.core.situation import Situation
+from assetlock.model.asset import Holder
 from assetlock.model.assetlock import AssetLock, LockState
 
 
 def end_locks(situation: Situation) -> Decision | None:
     """Make AssetLocks terminal whose time is over, before anything else is taken from them."""
-    observation, lock, ending = situation.observation, situation.lock, situation.ending
-    if lock is not None and ending is not None and not queue.has_ended(lock):
-        confirm: tuple[Confirmation, ...] = ()
-        if ending.state is LockState.EXPIRED and observation.lease is not None:
-            confirm = (ConfirmLease(observation.lease.metadata.resource_version),)
-        elif ending.reason == "AssetDeleted":
-            confirm = (ConfirmNoAsset(),)
-        elif ending.pod is not None:
-            confirm = (ConfirmPod(ending.pod, ended=True),)
-        return Decision(confirm=confirm, writes=(_finish(situation, lock, ending),))
-    acquisition = situation.tenure.acquisition if situation.tenure else None
-    for other in observation.locks:
-        if other.metadata.uid != acquisition and _may_be_announced(situation, other):
+    for acquisition in situation.acquisitions:
+        lock, ending = acquisition.lock, acquisition.ending
+        if lock is not None and ending is not None and not queue.has_ended(lock):
+            confirm = _confirm_ending(situation, acquisition, ending)
+            return Decision(confirm=confirm, writes=(_finish(situation, lock, ending),))
+    known = {acquisition.id for acquisition in situation.acquisitions}
+    for lock in situation.observation.locks:
+        if lock.metadata.uid not in known and _may_be_announced(situation, lock):
             lost = Ending(LockState.REVOKED, "LeaseLost", "its Lease was deleted or taken over")
-            version = observation.lease.metadata.resource_version if observation.lease else None
-            return Decision(confirm=(ConfirmLease(version),), writes=(_finish(situation, other, lost),))
+            confirm = confirm_slots(situation, _slots_of(situation, lock))
+            return Decision(confirm=confirm, writes=(_finish(situation, lock, lost),))
     return None
+
+
+def _confirm_ending(
+    situation: Situation, acquisition: Acquisition, ending: Ending
+) -> tuple[Confirmation, ...]:
+    if ending.state is LockState.EXPIRED:
+        return confirm_leases(acquisition.tenure.leases)
+    if ending.reason == "AssetDeleted":
+        return (ConfirmAsset(None),)
+    if ending.pod is not None:
+        return (ConfirmPod(ending.pod, ended=True),)
+    if ending.reason == "LeaseLost" and acquisition.recorded:
+        return confirm_slots(situation, acquisition.recorded.slots)
+    return ()
 
 
 def give_up(situation: Situation) -> Decision | None:
     """Fail the locks that can't be had: those that don't wait, and those that have waited long enough."""
     observation = situation.observation
-    acquisition = situation.tenure.acquisition if situation.tenure else None
-    version = observation.lease.metadata.resource_version if observation.lease else None
+    held = {holder.id for holder in situation.holders}
     for lock in observation.locks:
-        if not queue.is_pending(lock) or lock.metadata.uid == acquisition:
+        if not queue.is_pending(lock) or lock.metadata.uid in held:
             continue
         if lock.metadata.deletion_timestamp is not None:
             ending = Ending(LockState.RELEASED, "Deleted", "deleted while it waited")
@@ -57,27 +68,36 @@ def give_up(situation: Situation) -> Decision | None:
         elif (gone := situation.given_up_by_pod(lock)) is not None:
             ending = gone
         elif not queue.waits_at_all(lock) or queue.ran_out(observation, lock):
-            reason, why = statuses.waiting_for(situation)
+            reason, why = statuses.waiting_for(situation, lock)
             waited = f"waited {lock.spec.wait}; " if queue.waits_at_all(lock) else ""
             hint = "" if waited else "; set spec.wait to queue"
             reason = "WaitTimeout" if waited else reason
             ending = Ending(LockState.FAILED, reason, f"{waited}{why}{hint}")
         else:
             continue
-        confirm: Confirmation = ConfirmLease(version) if observation.asset is not None else ConfirmNoAsset()
+        confirm = _confirm_taken(situation, lock)
         if ending.pod is not None:
-            confirm = ConfirmPod(ending.pod, ended=True)
-        return Decision(confirm=(confirm,), writes=(_finish(situation, lock, ending),))
+            confirm = (ConfirmPod(ending.pod, ended=True),)
+        return Decision(confirm=confirm, writes=(_finish(situation, lock, ending),))
     return None
+
+
+def _confirm_taken(situation: Situation, lock: AssetLock) -> tuple[Confirmation, ...]:
+    """Nobody is turned away for a Lease that is not there any more: one is enough for whoever needs all of them."""
+    if situation.observation.asset is None:
+        return (ConfirmAsset(None),)
+    if needs_all(lock) and situation.holders:
+        return confirm_leases([situation.holders[0].primary])
+    return confirm_slots(situation, range(situation.observation.capacity))
 
 
 def forget(situation: Situation) -> Decision | None:
     """Delete finished AssetLocks when ``ttlSecondsAfterFinished`` is over."""
-    acquisition = situation.tenure.acquisition if situation.tenure else None
+    acquisitions = {acquisition.id for acquisition in situation.acquisitions}
     writes = [
         DeleteLock(lock.metadata.name, lock.metadata.uid, lock.metadata.resource_version)
         for lock in situation.observation.locks
-        if lock.metadata.uid != acquisition
+        if lock.metadata.uid not in acquisitions
         and lock.metadata.deletion_timestamp is None
         and (moment := forget_at(lock)) is not None
         and moment <= situation.observation.now
@@ -100,6 +120,16 @@ def _finish(situation: Situation, lock: AssetLock, ending: Ending) -> WriteLockS
 
 def _may_be_announced(situation: Situation, lock: AssetLock) -> bool:
     """Whether it was announced, or recorded, so that one who slept since may yet announce it."""
-    asset = situation.observation.asset
-    recorded = asset is not None and any(h.acquisition == lock.metadata.uid for h in asset.status.holders)
+    recorded = _recorded(situation, lock) is not None
     return lock.status.state is LockState.HELD or (recorded and queue.is_pending(lock))
+
+
+def _slots_of(situation: Situation, lock: AssetLock) -> Sequence[int]:
+    recorded = _recorded(situation, lock)
+    return recorded.slots if recorded else range(situation.observation.capacity)
+
+
+def _recorded(situation: Situation, lock: AssetLock) -> Holder | None:
+    asset = situation.observation.asset
+    holders = asset.status.holders if asset else []
+    return next((holder for holder in holders if holder.acquisition == lock.metadata.uid), None)

@@ -3,68 +3,71 @@
 from __future__ import annotations
 
 from assetlock.core import names, statuses
+from assetlock.core.confirming import confirm_former_gone, confirm_readmission, confirm_slots
 from assetlock.core.decision import (
     Body,
+    ConfirmAsset,
     Confirmation,
-    ConfirmLease,
     Decision,
     Happening,
     PatchTarget,
     WriteAssetStatus,
 )
-from assetlock.core.granting import confirm_former_gone, confirm_not_over
 from assetlock.core.observation import ObservedTarget
 from assetlock.core.situation import Situation
 from assetlock.core.stamp import Stamp, StampedHolder
 
 
 def stamp(situation: Situation) -> Decision | None:
-    """Put the holder's stamp on every target that lacks it; never a lower token over a higher one."""
+    """Put the holders' stamps on every target that lacks them; never a lower token over one that is not known."""
     holders, exempt = admitted(situation)
     if not holders:
         return None
-    writes = []
+    writes, confirm = [], set[Confirmation]()
     for target in situation.observation.targets:
         if target.uid is None or target.problem or not target.wanted:
             continue
         stamp = Stamp(target.uid, holders, exempt)
         present = situation.stamp(target)
         labelled = target.labels.get(names.FENCED_LABEL) == "true"
-        if (present == stamp and labelled) or (present and present.token > stamp.token):
+        if (present == stamp and labelled) or (present and present.token > situation.mark):
             continue
         patch = _target_patch(target, {situation.stamp_key: str(stamp)}, fenced=True)
         writes.append(PatchTarget(target, patch))
-    return Decision(confirm=confirm_not_over(situation), writes=tuple(writes)) if writes else None
+        confirm |= set(confirm_readmission(situation, holders, present.holders if present else ()))
+    return Decision(confirm=tuple(confirm), writes=tuple(writes)) if writes else None
 
 
 def admitted(situation: Situation) -> tuple[tuple[StampedHolder, ...], tuple[str, ...]]:
     """Who may write now, and who may only update: what stamps and guards say. Nobody while nobody is recorded."""
-    recorded, asset = situation.recorded, situation.observation.asset
-    if recorded is None or asset is None or situation.tenure is None or not situation.holding:
+    asset = situation.observation.asset
+    lines = [
+        StampedHolder(holder.recorded.fencing_token, holder.tenure.identity)
+        for holder in situation.holders
+        if holder.recorded is not None
+    ]
+    if asset is None or not lines:
         return (), ()
-    holder = StampedHolder(recorded.fencing_token, situation.tenure.identity)
-    return (holder,), tuple(asset.spec.exempt)
+    return tuple(sorted(lines, key=lambda line: line.token)), tuple(asset.spec.exempt)
 
 
 def clear(situation: Situation) -> Decision | None:
-    """With nobody holding: take the holder off the Asset, then the stamps off the targets.
+    """With nobody holding: take the holders off the Asset, then the stamps off the targets.
 
-    The Lease is looked for live first: one that was only not seen yet would be a holder left without its fence.
+    The Leases are looked for live first: one that was only not seen yet would be a holder left without its fence.
     """
-    observation = situation.observation
-    lease = observation.lease
-    if situation.holding or (lease is not None and lease.metadata.deletion_timestamp is None):
+    observation, asset = situation.observation, situation.observation.asset
+    if situation.holders:
         return None
-    confirm: tuple[Confirmation, ...] = (ConfirmLease(lease.metadata.resource_version if lease else None),)
-    asset = observation.asset
     if asset is not None and asset.status.holders:
         told = Happening.about(asset, "Unlocked", "the lock is free")
         body = statuses.asset_body(situation, [], situation.token_in_use)
-        return Decision(
-            confirm=confirm + confirm_former_gone(situation), writes=(WriteAssetStatus(body, tells=(told,)),)
-        )
+        slots = sorted({slot for holder in asset.status.holders for slot in holder.slots})
+        confirm = (*confirm_slots(situation, slots), *confirm_former_gone(situation))
+        return Decision(confirm=confirm, writes=(WriteAssetStatus(body, tells=(told,)),))
     writes = [_unstamp(situation, target) for target in observation.targets if _is_stamped(situation, target)]
-    return Decision(confirm=confirm, writes=tuple(writes)) if writes else None
+    version = asset.metadata.resource_version if asset else None
+    return Decision(confirm=(ConfirmAsset(version),), writes=tuple(writes)) if writes else None
 
 
 def unstamp_strays(situation: Situation) -> Decision | None:

@@ -1,13 +1,21 @@
-"""How a lock is granted, handed over and renewed: claim the Lease, record the token, announce."""
+"""How locks are granted, handed over and renewed: claim Leases, record the tokens, announce.
+
+A Lease is a slot, and whoever has it keeps everybody else out of it, those too who make Leases by hand. A Shared
+lock needs one slot; an Exclusive one collects all of them, and while it does, what comes free goes to no one else.
+Who holds is settled when it is recorded on the Asset, in one write that compares and swaps.
+"""
 
 from __future__ import annotations
 
-from assetlock.core import leases, pods, statuses, tenure
+from collections.abc import Iterator
+
+from assetlock.core import leases, pods, queue, statuses, tenure
+from assetlock.core.acquisition import Acquisition, needs_all
+from assetlock.core.confirming import confirm_ended, confirm_former_gone, confirm_not_over
 from assetlock.core.decision import (
     AnnounceOnLease,
+    ConfirmAsset,
     Confirmation,
-    ConfirmLease,
-    ConfirmLockGone,
     ConfirmPod,
     CreateLease,
     Decision,
@@ -17,104 +25,140 @@ from assetlock.core.decision import (
     WriteAssetStatus,
     WriteLockStatus,
 )
+from assetlock.core.observation import ObservedLease
 from assetlock.core.situation import Situation
 from assetlock.model.assetlock import AssetLock
 
 
 def pass_on(situation: Situation) -> Decision | None:
-    """Claim a free Lease for the next in line, hand an ended one over in one write, or delete it."""
-    lease = situation.observation.lease
-    if situation.holding:
-        return None
-    if situation.waiters and not situation.obstacle:
-        lock = situation.waiters[0]
-        body = leases.claimed(situation, lock)
-        write = ReplaceLease(body) if lease else CreateLease(body)
-        return Decision(confirm=(*_confirm_gone(situation), *_confirm_alive(lock)), writes=(write,))
-    if lease is None or lease.metadata.deletion_timestamp is not None:
-        return None
-    delete = DeleteLease(
-        lease.metadata.uid, lease.metadata.resource_version, tells=_told_of_expiry(situation)
+    """Claim vacant slots for the next in line, handing ended ones over in one write; delete what nobody takes."""
+    observation = situation.observation
+    for lock, slots, like in _claims(situation):
+        left = [observed for slot in slots if (observed := situation.vacant[slot])]
+        bodies = [leases.claimed(observation, slot, lock, like) for slot in slots]
+        writes = (
+            ReplaceLease(body) if situation.vacant[slot] else CreateLease(body)
+            for slot, body in zip(slots, bodies, strict=True)
+        )
+        confirm = (*confirm_ended(situation, left), *_confirm_alive(lock))
+        return Decision(confirm=confirm, writes=tuple(writes))
+    left = [observed for observed in situation.vacant.values() if observed]
+    if left:
+        deletions = tuple(_deletion(situation, observed) for observed in left)
+        return Decision(confirm=confirm_ended(situation, left), writes=deletions)
+    return _give_back(situation)
+
+
+def _claims(situation: Situation) -> Iterator[tuple[AssetLock, list[int], ObservedLease | None]]:
+    """Who may claim which slots now, and a Lease that says until when, if there is one."""
+    if situation.obstacle:
+        return
+    for holder in situation.holders:
+        lacking = [slot for slot in range(situation.observation.capacity) if slot in situation.vacant]
+        if holder.lock is not None and holder.exclusive and lacking:
+            yield holder.lock, lacking, holder.tenure.term
+    for lock in situation.waiters:
+        slots = _within_reach(situation, lock)
+        if slots:
+            yield lock, slots, None
+        if slots or queue.waits_at_all(lock):
+            return
+
+
+def _within_reach(situation: Situation, lock: AssetLock) -> list[int]:
+    """The slots that the lock may claim now. One that does not wait takes what it needs at once, or nothing."""
+    vacant = [slot for slot in range(situation.observation.capacity) if slot in situation.vacant]
+    if not needs_all(lock):
+        room = situation.has_room(situation.holders)
+        return (
+            [min(vacant, key=lambda slot: (situation.vacant[slot] is None, slot))] if vacant and room else []
+        )
+    own = next((a.tenure.slots for a in situation.collectors if a.id == lock.metadata.uid), [])
+    suffices = not situation.holders and len({*vacant, *own}) >= situation.observation.capacity
+    return vacant if suffices or queue.waits_at_all(lock) else []
+
+
+def _give_back(situation: Situation) -> Decision | None:
+    """Only one collects at a time, and only what it will need: the others' Leases go."""
+    asset = situation.observation.asset
+    for collector in situation.collectors[::-1]:
+        first = collector is situation.collectors[0]
+        if asset is not None and not (first and collector.exclusive):
+            deletions = tuple(_deletion(situation, observed) for observed in collector.tenure.leases)
+            return Decision(confirm=(ConfirmAsset(asset.metadata.resource_version),), writes=deletions)
+    return None
+
+
+def _deletion(situation: Situation, observed: ObservedLease) -> DeleteLease:
+    meta = observed.lease.metadata
+    return DeleteLease(
+        observed.name, meta.uid, meta.resource_version, tells=_told_of_expiry(situation, observed)
     )
-    return Decision(confirm=_confirm_gone(situation), writes=(delete,))
 
 
 def record(situation: Situation) -> Decision | None:
-    """Fix the token: raise the Asset's high-water mark and name the holder there."""
-    asset, recorded = situation.observation.asset, situation.recorded
-    if asset is None or not situation.holding:
+    """Fix the tokens: raise the Asset's high-water mark and name the holders there."""
+    asset, holders = situation.observation.asset, situation.holders
+    if asset is None or not holders:
         return None
-    outdated = recorded and not situation.announced and situation.token_in_use > recorded.fencing_token
-    if recorded is not None and len(asset.status.holders) == 1 and not outdated:
+    new = [holder for holder in holders if _needs_token(situation, holder)]
+    if not new and len(asset.status.holders) == len(holders):
         return None
-    announced = situation.token_announced
-    token = announced if announced == situation.token_in_use else situation.token_in_use + 1
-    entry = statuses.holder_entry(situation, token)
-    body = statuses.asset_body(situation, [entry], token)
-    confirm: tuple[Confirmation, ...] = (*confirm_former_gone(situation), *confirm_not_over(situation))
+    highest, entries = situation.token_in_use, []
+    for holder in holders:
+        told = holder.token_announced
+        if holder.recorded is not None and holder not in new:
+            token = holder.recorded.fencing_token
+        elif told is not None and told > situation.stray_token:
+            token = told
+        else:
+            token = highest = highest + 1
+        entries.append(statuses.holder_entry(holder, token))
+    entries.sort(key=lambda entry: entry.fencing_token)
+    confirm: tuple[Confirmation, ...] = (*confirm_former_gone(situation), *confirm_not_over(new))
+    body = statuses.asset_body(situation, entries, entries[-1].fencing_token)
     return Decision(confirm=confirm, writes=(WriteAssetStatus(body),))
 
 
+def _needs_token(situation: Situation, holder: Acquisition) -> bool:
+    if holder.recorded is None:
+        return True
+    return not holder.announced and situation.stray_token > holder.recorded.fencing_token
+
+
 def announce(situation: Situation) -> Decision | None:
-    """Tell the holder, now that nobody else's write can commit."""
-    recorded, lock, lease = situation.recorded, situation.lock, situation.observation.lease
+    """Tell the holder with the lowest token that has not been told, now that nobody else's write can commit."""
     asset = situation.observation.asset
-    if recorded is None or lease is None or asset is None or situation.announced:
+    if asset is None or situation.obstacle:
         return None
-    if not situation.holding or situation.obstacle:
+    untold = [(h.recorded, h) for h in situation.holders if h.recorded is not None and not h.announced]
+    if not untold:
         return None
-    token = recorded.fencing_token
-    if lock is None:
-        told = Happening.about(asset, "Locked", f"locked by {recorded.identity}, token {token}")
-        return Decision(writes=(AnnounceOnLease(leases.announcement(lease, token), tells=(told,)),))
-    note = f"asset {situation.observation.name} locked for {recorded.identity}, token {token}"
+    entry, holder = min(untold, key=lambda pair: pair[0].fencing_token)
+    if holder.lock is None:
+        told = Happening.about(asset, "Locked", f"locked by {entry.identity}, token {entry.fencing_token}")
+        patch = leases.announcement(holder.primary.lease, entry.fencing_token)
+        return Decision(writes=(AnnounceOnLease(holder.primary.name, patch, tells=(told,)),))
+    note = f"asset {situation.observation.name} locked for {entry.identity}, token {entry.fencing_token}"
     tells = (
-        Happening.about(lock, "Acquired", note),
-        Happening.about(asset, "Locked", f"{note} ({lock.metadata.name})"),
+        Happening.about(holder.lock, "Acquired", note),
+        Happening.about(asset, "Locked", f"{note} ({holder.lock.metadata.name})"),
     )
-    return Decision(writes=(WriteLockStatus(statuses.held_body(situation, lock, recorded), tells=tells),))
+    return Decision(
+        writes=(WriteLockStatus(statuses.held_body(situation, holder, holder.lock, entry), tells=tells),)
+    )
 
 
 def renew(situation: Situation) -> Decision | None:
     """A changed ``ttl``, or a changed policy, starts a new term."""
-    lock, lease = situation.lock, situation.observation.lease
-    if lock is None or lease is None or not situation.holding:
-        return None
-    ttl = tenure.effective_ttl(lock, situation.observation.asset, situation.observation.limits)
-    if lease.spec.lease_duration_seconds == int(ttl.total_seconds()):
-        return None
-    return Decision(writes=(ReplaceLease(leases.renewed(situation, lock)),))
-
-
-def confirm_not_over(situation: Situation) -> tuple[ConfirmLease, ...]:
-    """Who was announced had all of it; if something lacks now, perhaps the Lease has ended unseen."""
-    lease = situation.observation.lease
-    if lease is None or situation.token_announced is None:
-        return ()
-    return (ConfirmLease(lease.metadata.resource_version),)
-
-
-def confirm_former_gone(situation: Situation) -> tuple[ConfirmLockGone, ...]:
-    """Nobody is taken off the Asset who might still be announced: AssetLocks that are not known are looked for."""
-    asset, held = situation.observation.asset, situation.tenure
-    known = {lock.metadata.uid for lock in situation.observation.locks} | {held.acquisition if held else ""}
-    former = asset.status.holders if asset else []
-    return tuple(
-        ConfirmLockGone(entry.lock, entry.acquisition)
-        for entry in former
-        if entry.lock is not None and entry.acquisition not in known
-    )
-
-
-def _confirm_gone(situation: Situation) -> tuple[Confirmation, ...]:
-    held, ending = situation.tenure, situation.ending
-    if held is None or ending is None:
-        return ()
-    if ending.pod is not None:
-        return (ConfirmPod(ending.pod, ended=True),)
-    if ending.confirmed or held.lock_name is None:
-        return ()
-    return (ConfirmLockGone(held.lock_name, held.acquisition),)
+    observation = situation.observation
+    for holder in situation.holders:
+        if holder.lock is None:
+            continue
+        ttl = tenure.effective_ttl(holder.lock, observation.asset, observation.limits)
+        if holder.tenure.term.lease.spec.lease_duration_seconds != int(ttl.total_seconds()):
+            return Decision(writes=(ReplaceLease(leases.renewed(observation, holder, holder.lock)),))
+    return None
 
 
 def _confirm_alive(lock: AssetLock) -> tuple[ConfirmPod, ...]:
@@ -123,11 +167,13 @@ def _confirm_alive(lock: AssetLock) -> tuple[ConfirmPod, ...]:
     return (ConfirmPod(pod, ended=False),) if pod else ()
 
 
-def _told_of_expiry(situation: Situation) -> tuple[Happening, ...]:
-    asset, ending, held = situation.observation.asset, situation.ending, situation.tenure
-    if asset is None or ending is None or held is None or held.lock_name is not None:
-        return ()
-    whose = f"the Lease of {held.identity.username}"
-    if ending.pod is not None:
-        return (Happening.about(asset, ending.reason, f"{whose} was released: {ending.message}"),)
-    return (Happening.about(asset, "LeaseExpired", f"{whose} was {ending.message}", warning=True),)
+def _told_of_expiry(situation: Situation, observed: ObservedLease) -> tuple[Happening, ...]:
+    asset = situation.observation.asset
+    ended = (a for a in situation.acquisitions if a.by_hand and a.primary is observed)
+    for acquisition in ended:
+        whose, ending = f"the Lease of {acquisition.tenure.identity.username}", acquisition.ending
+        if asset and ending and ending.pod is not None:
+            return (Happening.about(asset, ending.reason, f"{whose} was released: {ending.message}"),)
+        if asset and ending:
+            return (Happening.about(asset, "LeaseExpired", f"{whose} was {ending.message}", warning=True),)
+    return ()

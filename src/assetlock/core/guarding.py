@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from assetlock.core import fencing, guard, names
-from assetlock.core.decision import Body, Confirmation, ConfirmLease, Decision, PatchNamespace
-from assetlock.core.granting import confirm_not_over
+from assetlock.core.confirming import confirm_readmission
+from assetlock.core.decision import Body, ConfirmAsset, Confirmation, Decision, PatchNamespace
 from assetlock.core.guard import Guard, GuardedTarget
 from assetlock.core.observation import ObservedNamespace, ObservedTarget
 from assetlock.core.situation import Situation
@@ -17,27 +17,31 @@ def put_up(situation: Situation) -> Decision | None:
     """
     if situation.observation.asset is None:
         return None
-    found = (_missing(situation, space) for space in situation.observation.namespaces if not space.problem)
-    writes = tuple(write for write in found if write is not None)
-    return Decision(confirm=confirm_not_over(situation), writes=writes) if writes else None
+    writes, confirm = [], set[Confirmation]()
+    for space in situation.observation.namespaces:
+        write = None if space.problem else _missing(situation, space)
+        if write is None:
+            continue
+        writes.append(write)
+        wanted, present = _wanted(situation, space), situation.guard(space)
+        if wanted is not None:
+            confirm |= {*confirm_readmission(situation, wanted.holders, present.holders if present else ())}
+    return Decision(confirm=tuple(confirm), writes=tuple(writes)) if writes else None
 
 
 def take_down(situation: Situation) -> Decision | None:
     """Take the guard off where the asset has nothing to close any more; the stamps have gone before.
 
-    With nobody holding, the Lease is looked for live first, as for the stamps.
+    With nobody holding, the Asset is read live first, as for the stamps.
     """
-    lease = situation.observation.lease
-    confirm: tuple[Confirmation, ...] = ()
-    if not situation.holding:
-        if lease is not None and lease.metadata.deletion_timestamp is None:
-            return None
-        confirm = (ConfirmLease(lease.metadata.resource_version if lease else None),)
+    asset = situation.observation.asset
+    version = asset.metadata.resource_version if asset else None
     writes = tuple(
         PatchNamespace(space, _patch(space, labels={}, annotations={situation.guard_key: None}))
         for space in situation.observation.namespaces
         if situation.guard_key in space.annotations and _wanted(situation, space) is None
     )
+    confirm = () if situation.holders else (ConfirmAsset(version),)
     return Decision(confirm=confirm, writes=writes) if writes else None
 
 
@@ -47,7 +51,7 @@ def _missing(situation: Situation, space: ObservedNamespace) -> PatchNamespace |
     if space.labels.get(names.GUARDED_LABEL) != "true":
         labels[names.GUARDED_LABEL] = "true"
     wanted, present = _wanted(situation, space), situation.guard(space)
-    if wanted is not None and present != wanted and (present is None or present.token <= wanted.token):
+    if wanted is not None and present != wanted and (present is None or present.token <= situation.mark):
         annotations[situation.guard_key] = str(wanted)
     if not labels and not annotations:
         return None

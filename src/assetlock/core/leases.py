@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import datetime
-
 from assetlock.core import names, tenure
+from assetlock.core.acquisition import Acquisition
 from assetlock.core.decision import Body
-from assetlock.core.situation import Situation, identity_of
+from assetlock.core.observation import Observation, ObservedLease
+from assetlock.core.situation import identity_of
 from assetlock.model.assetlock import AssetLock
 from assetlock.model.lease import Lease
 from assetlock.model.times import format_micro_time
 
 
-def claimed(situation: Situation, lock: AssetLock) -> Body:
-    """The Lease as ``lock`` will hold it: a new one, or the present one, handed over in a single write."""
-    observation = situation.observation
-    lease = observation.lease
-    now = observation.now
+def claimed(observation: Observation, slot: int, lock: AssetLock, like: ObservedLease | None = None) -> Body:
+    """The Lease of a slot as ``lock`` will have it: a new one, or the present one, handed over in a single write.
+
+    ``like``: a Lease that the lock holds already; one more of its slots then gives it no new term.
+    """
+    present = observation.lease(slot)
+    lease = present.lease if present else None
+    now = format_micro_time(observation.now)
+    term = like.lease.spec if like else None
     spec = {
         "holderIdentity": f"{lock.metadata.name}_{lock.metadata.uid}",
-        "leaseDurationSeconds": _seconds(situation, lock),
-        "acquireTime": format_micro_time(now),
-        "renewTime": format_micro_time(now),
+        "leaseDurationSeconds": _seconds(observation, lock),
+        "acquireTime": format_micro_time(term.acquire_time) if term and term.acquire_time else now,
+        "renewTime": format_micro_time(term.renew_time) if term and term.renew_time else now,
         "leaseTransitions": (lease.spec.lease_transitions or 0) + 1 if lease else 0,
     }
     annotations = {
@@ -29,22 +33,22 @@ def claimed(situation: Situation, lock: AssetLock) -> Body:
         names.ACQUISITION_ANNOTATION: lock.metadata.uid,
         names.LOCK_ANNOTATION: lock.metadata.name,
     }
-    return _body(situation, lease, annotations, spec)
+    return _body(observation, slot, lease, annotations, spec)
 
 
-def renewed(situation: Situation, lock: AssetLock) -> Body:
-    """The Lease of ``lock`` with a new term from now on."""
-    lease = situation.observation.lease
-    if lease is None:
-        raise ValueError("no Lease to renew")
+def renewed(observation: Observation, acquisition: Acquisition, lock: AssetLock) -> Body:
+    """The first Lease of ``lock`` with a new term from now on, which no other of its Leases outlasts."""
+    observed = acquisition.primary
+    old = observed.lease.spec
+    others = (other.lease.spec.renew_time for other in acquisition.tenure.leases[1:])
     spec = {
-        "holderIdentity": lease.spec.holder_identity,
-        "leaseDurationSeconds": _seconds(situation, lock),
-        "acquireTime": format_micro_time(lease.spec.acquire_time or situation.observation.now),
-        "renewTime": format_micro_time(situation.observation.now),
-        "leaseTransitions": lease.spec.lease_transitions or 0,
+        "holderIdentity": old.holder_identity,
+        "leaseDurationSeconds": _seconds(observation, lock),
+        "acquireTime": format_micro_time(old.acquire_time or observation.now),
+        "renewTime": format_micro_time(max([observation.now, *filter(None, others)])),
+        "leaseTransitions": old.lease_transitions or 0,
     }
-    return _body(situation, lease, lease.metadata.annotations, spec)
+    return _body(observation, observed.slot, observed.lease, observed.lease.metadata.annotations, spec)
 
 
 def announcement(lease: Lease, token: int) -> Body:
@@ -58,16 +62,15 @@ def announcement(lease: Lease, token: int) -> Body:
     }
 
 
-def _seconds(situation: Situation, lock: AssetLock) -> int:
-    observation = situation.observation
-    ttl: datetime.timedelta = tenure.effective_ttl(lock, observation.asset, observation.limits)
-    return int(ttl.total_seconds())
+def _seconds(observation: Observation, lock: AssetLock) -> int:
+    return int(tenure.effective_ttl(lock, observation.asset, observation.limits).total_seconds())
 
 
-def _body(situation: Situation, lease: Lease | None, annotations: dict[str, str], spec: Body) -> Body:
-    observation = situation.observation
+def _body(
+    observation: Observation, slot: int, lease: Lease | None, annotations: dict[str, str], spec: Body
+) -> Body:
     metadata: Body = {
-        "name": names.lease_name(observation.name),
+        "name": names.lease_name(observation.name, slot),
         "namespace": observation.namespace,
         "labels": {**(lease.metadata.labels if lease else {}), names.ASSET_LABEL: observation.name},
         "annotations": annotations,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from assetlock.model.asset import MOST_SLOTS
+
 GROUP = "assetlock.dev"
 API_VERSION = f"{GROUP}/v1alpha1"
 
@@ -25,9 +27,20 @@ STAMP_SUFFIX = f".fence.{GROUP}/holders"
 GUARD_SUFFIX = f".guard.{GROUP}/targets"
 
 
-def lease_name(asset: str) -> str:
-    """The Lease that is the lock of an asset."""
-    return f"asset.{asset}"
+def lease_name(asset: str, slot: int = 0) -> str:
+    """The Lease that is one slot of an asset: ``asset.vm``, ``asset.vm.1``, ``asset.vm.2`` and so on."""
+    return f"asset.{asset}.{slot}" if slot else f"asset.{asset}"
+
+
+def slot_of(asset: str, lease: str) -> int | None:
+    """Which slot of the asset a Lease of this name is; ``None`` if it is none."""
+    base = lease_name(asset)
+    if lease == base:
+        return 0
+    number = lease.removeprefix(f"{base}.")
+    if number == lease or not number.isdecimal() or not number.isascii() or number.startswith("0"):
+        return None
+    return int(number) if len(number) <= 2 and int(number) < MOST_SLOTS else None
 
 
 def stamp_key(asset: str, namespace: str) -> str:

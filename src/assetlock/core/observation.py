@@ -55,10 +55,34 @@ class ObservedNamespace:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Observation:
-    """One asset, its AssetLocks, its Lease, its targets and their namespaces.
+class ObservedLease:
+    """The Lease of one of the asset's slots."""
 
-    ``lease_seen`` and ``locks_seen`` (by UID) say when this process first saw the present term of the Lease
+    slot: int
+    lease: Lease
+    seen: datetime.datetime
+
+    @property
+    def name(self) -> str:
+        """The Lease's name."""
+        return self.lease.metadata.name
+
+    @property
+    def version(self) -> str:
+        """The Lease's resourceVersion."""
+        return self.lease.metadata.resource_version
+
+    @property
+    def terminating(self) -> bool:
+        """Whether it is being deleted, and somebody's finalizer keeps it."""
+        return self.lease.metadata.deletion_timestamp is not None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Observation:
+    """One asset, its AssetLocks, the Leases of its slots, its targets and their namespaces.
+
+    ``ObservedLease.seen`` and ``locks_seen`` (by UID) say when this process first saw the present term of a Lease
     and each AssetLock, on the clock that ``now`` was read from: a time in a record is believed only
     as far as it does not lie after that. ``pods`` has (by UID) what became of pods that hold or wait, as far as that
     is known.
@@ -69,10 +93,18 @@ class Observation:
     name: str
     asset: Asset | None = None
     locks: tuple[AssetLock, ...] = ()
-    lease: Lease | None = None
-    lease_seen: datetime.datetime | None = None
+    leases: tuple[ObservedLease, ...] = ()
     locks_seen: Mapping[str, datetime.datetime] = dataclasses.field(default_factory=dict)
     targets: tuple[ObservedTarget, ...] = ()
     namespaces: tuple[ObservedNamespace, ...] = ()
     pods: Mapping[str, Fate] = dataclasses.field(default_factory=dict)
     limits: Limits = dataclasses.field(default_factory=Limits)
+
+    @property
+    def capacity(self) -> int:
+        """How many slots the asset has."""
+        return self.asset.spec.capacity if self.asset else 1
+
+    def lease(self, slot: int) -> ObservedLease | None:
+        """The Lease of a slot."""
+        return next((observed for observed in self.leases if observed.slot == slot), None)

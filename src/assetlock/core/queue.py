@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from assetlock.core import pods
 from assetlock.core.observation import Observation
@@ -42,8 +42,8 @@ def waits_at_all(lock: AssetLock) -> bool:
     return parse_duration(lock.spec.wait) > datetime.timedelta()
 
 
-def in_line(observation: Observation, *, besides: str | None = None) -> list[AssetLock]:
-    """The locks that may be granted now, the next one first; ``besides`` is the UID of one that has the Lease.
+def in_line(observation: Observation, *, besides: Collection[str] = ()) -> list[AssetLock]:
+    """The locks that may be granted now, the next one first; ``besides`` are the UIDs of those that hold.
 
     A lock that does not wait is in line for its first decision, and until its wait is over a waiter is.
     """
@@ -52,12 +52,12 @@ def in_line(observation: Observation, *, besides: str | None = None) -> list[Ass
             lock
             for lock in observation.locks
             if is_pending(lock)
-            and lock.metadata.uid != besides
+            and lock.metadata.uid not in besides
             and lock.metadata.deletion_timestamp is None
             and lock.spec.holder is not None
             and not ran_out(observation, lock)
         ),
-        key=_rank,
+        key=rank,
     )
 
 
@@ -76,10 +76,11 @@ def pods_to_watch(locks: Iterable[AssetLock], leases: Iterable[Lease]) -> Iterat
     found = [(lock, pod) for lock in locks if not has_ended(lock) and (pod := pods.holds_for(lock))]
     yield from (pod for lock, pod in found if not is_pending(lock))
     waiting = ((lock, pod) for lock, pod in found if is_pending(lock))
-    yield from (pod for _, pod in heapq.nsmallest(SHOWN, waiting, key=lambda pair: _rank(pair[0])))
+    yield from (pod for _, pod in heapq.nsmallest(SHOWN, waiting, key=lambda pair: rank(pair[0])))
     yield from (pod for lease in leases if lease.spec.holder_identity and (pod := pods.pod_of_lease(lease)))
 
 
-def _rank(lock: AssetLock) -> tuple[int, datetime.datetime, str]:
+def rank(lock: AssetLock) -> tuple[int, datetime.datetime, str]:
+    """Its place among others: a lower rank is served first."""
     created = lock.metadata.creation_timestamp or datetime.datetime.min.replace(tzinfo=datetime.UTC)
     return (-lock.spec.priority, created, lock.metadata.uid)

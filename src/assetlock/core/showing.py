@@ -12,18 +12,22 @@ from assetlock.model.assetlock import AssetLock
 
 def out_of_date(situation: Situation) -> Iterator[WriteLockStatus | WriteAssetStatus]:
     """The writes that bring what is shown up to date, the most telling first."""
-    asset, lock = situation.observation.asset, situation.lock
-    holders = list(asset.status.holders) if asset else []
-    if situation.holding and situation.recorded is not None:
-        holders = [statuses.holder_entry(situation, situation.recorded.fencing_token)]
+    asset = situation.observation.asset
+    entries = {
+        holder.id: statuses.holder_entry(holder, holder.recorded.fencing_token)
+        for holder in situation.holders
+        if holder.recorded
+    }
     if asset is not None:
-        body = statuses.asset_body(situation, holders, asset.status.fencing_token)
+        kept = [entries.get(entry.acquisition, entry) for entry in asset.status.holders]
+        body = statuses.asset_body(situation, kept, asset.status.fencing_token)
         if _differs(body, asset.status.model_dump(mode="json", by_alias=True, exclude_none=True)):
             yield WriteAssetStatus(body)
-    if situation.announced and situation.holding and lock is not None:
-        body = statuses.held_body(situation, lock, holders[0])
-        if _differs(body, lock.status.model_dump(mode="json", by_alias=True, exclude_none=True)):
-            yield WriteLockStatus(body)
+    for holder in situation.holders:
+        if holder.lock is not None and holder.announced:
+            body = statuses.held_body(situation, holder, holder.lock, entries[holder.id])
+            if _differs(body, holder.lock.status.model_dump(mode="json", by_alias=True, exclude_none=True)):
+                yield WriteLockStatus(body)
     for position, waiter in enumerate(situation.waiters, start=1):
         if _is_off(waiter, position):
             yield WriteLockStatus(statuses.pending_body(situation, waiter, position))

@@ -1,35 +1,18 @@
-"""What an observation means: who holds the lock, whether that has ended, who waits, what stands in the way."""
+"""What an observation means: who holds the asset, whose time has ended, who waits, what stands in the way."""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 
-from assetlock.core import guard, names, pods, queue, tenure
+from assetlock.core import guard, names, pods, queue
+from assetlock.core.acquisition import Acquisition, Ending, acquired, end_with_pod, lacks_slots
 from assetlock.core.guard import Guard
 from assetlock.core.identity import Identity
-from assetlock.core.observation import Observation, ObservedNamespace, ObservedTarget
-from assetlock.core.pods import Fate, PodRef
+from assetlock.core.observation import Observation, ObservedLease, ObservedNamespace, ObservedTarget
 from assetlock.core.stamp import Stamp, stamp_of
+from assetlock.core.tenure import tenures_of
 from assetlock.model.asset import Holder
-from assetlock.model.assetlock import AssetLock, LockState
-from assetlock.model.times import format_time
-
-_UNKNOWN = Fate()
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Ending:
-    """How an acquisition ended.
-
-    ``confirmed`` is false where only the absence of its AssetLock says so; ``pod`` is the one whose end says so.
-    """
-
-    state: LockState
-    reason: str
-    message: str
-    confirmed: bool = True
-    pod: PodRef | None = None
+from assetlock.model.assetlock import AssetLock
 
 
 class Situation:
@@ -37,7 +20,6 @@ class Situation:
 
     def __init__(self, observation: Observation) -> None:
         self.observation = observation
-        self.tenure = tenure.tenure_of(observation)
 
     @functools.cached_property
     def stamp_key(self) -> str:
@@ -45,68 +27,78 @@ class Situation:
         return names.stamp_key(self.observation.name, self.observation.namespace)
 
     @functools.cached_property
-    def lock(self) -> AssetLock | None:
-        """The AssetLock that has the Lease."""
-        if self.tenure is None:
-            return None
-        return next((k for k in self.observation.locks if k.metadata.uid == self.tenure.acquisition), None)
+    def acquisitions(self) -> list[Acquisition]:
+        """All that the Leases record, over or not, by their first slots."""
+        return [
+            acquired(self.observation, tenure, unfenceable=self.unfenceable)
+            for tenure in tenures_of(self.observation)
+        ]
 
     @functools.cached_property
-    def ending(self) -> Ending | None:
-        """Why the acquisition that the Lease records has ended; ``None`` while it stands, or without one."""
-        held, observation = self.tenure, self.observation
-        if held is None:
-            return None
-        lock = self.lock
-        if held.lock_name is not None and lock is None:
-            return Ending(LockState.RELEASED, "Deleted", "its AssetLock was deleted", confirmed=False)
-        if lock is not None and lock.status.state is not None and queue.has_ended(lock):
-            return Ending(lock.status.state, "Finished", "its AssetLock has finished")
-        if lock is not None and lock.metadata.deletion_timestamp is not None:
-            return Ending(LockState.RELEASED, "Deleted", "the AssetLock is being deleted")
-        if observation.lease is not None and observation.lease.metadata.deletion_timestamp is not None:
-            state, reason = (
-                (LockState.RELEASED, "Deleted") if lock is None else (LockState.REVOKED, "LeaseLost")
-            )
-            return Ending(state, reason, "its Lease was deleted")
-        if held.deadline <= observation.now:
-            until = format_time(held.expires)
-            return Ending(LockState.EXPIRED, "Expired", f"not renewed by {until}")
-        gone = self._gone(self.pod, waiting=lock is not None and queue.is_pending(lock))
-        if gone is not None:
-            return gone
-        if lock is not None and observation.asset is None:
-            return Ending(LockState.REVOKED, "AssetDeleted", f"asset {observation.name} no longer exists")
-        if lock is not None and queue.is_pending(lock) and self.unfenceable:
-            return Ending(LockState.FAILED, "NotFenceable", self.unfenceable)
-        return None
+    def standing(self) -> list[Acquisition]:
+        """Those that are not over."""
+        return [acquisition for acquisition in self.acquisitions if acquisition.ending is None]
 
     @functools.cached_property
-    def pod(self) -> PodRef | None:
-        """The pod whose end ends the acquisition that the Lease records."""
-        if self.lock is not None:
-            return pods.holds_for(self.lock)
-        return pods.pod_of_lease(self.observation.lease) if self.observation.lease else None
+    def holders(self) -> list[Acquisition]:
+        """Those who hold, or are about to be told that they do: never more than the asset's capacity allows.
+
+        Who is on the Asset stays, even if the capacity was lowered since. The next ones come on as there is room.
+        """
+        holders = [acquisition for acquisition in self.standing if acquisition.recorded]
+        for acquisition in self.standing:
+            if not acquisition.recorded and self._fits(acquisition, holders):
+                holders.append(acquisition)
+        return holders
+
+    def _fits(self, acquisition: Acquisition, holders: list[Acquisition]) -> bool:
+        if any(holder.exclusive for holder in holders):
+            return False
+        if acquisition.lock is not None and acquisition.exclusive:
+            lacking = lacks_slots(acquisition.lock, acquisition.tenure, self.observation.capacity)
+            return not holders and not lacking
+        within = acquisition.primary.slot < self.observation.capacity
+        return within and self.has_room(holders)
+
+    def has_room(self, holders: list[Acquisition]) -> bool:
+        """Whether one more may hold beside these."""
+        return len(holders) < self.observation.capacity and not any(holder.exclusive for holder in holders)
 
     @functools.cached_property
-    def fate(self) -> Fate:
-        """What is known of that pod."""
-        return self._fate_of(self.pod)
+    def collectors(self) -> list[Acquisition]:
+        """AssetLocks that have Leases but not all that they need, those first in line first."""
+        held = {holder.id for holder in self.holders}
+        collecting = [a for a in self.standing if a.lock is not None and a.id not in held]
+        return sorted(collecting, key=lambda a: queue.rank(a.lock) if a.lock else ())
 
     @functools.cached_property
-    def holding(self) -> bool:
-        """Whether somebody holds the lock now."""
-        return self.tenure is not None and self.ending is None
+    def in_vain(self) -> list[Acquisition]:
+        """Leases made by hand where there is no room: beyond the capacity, or beside an Exclusive holder."""
+        held = {holder.id for holder in self.holders}
+        return [a for a in self.standing if a.by_hand and a.id not in held]
+
+    @functools.cached_property
+    def vacant(self) -> dict[int, ObservedLease | None]:
+        """The slots that nobody has, with the Lease that is left there, if one is. Not those that can't be taken."""
+        taken = {slot for acquisition in self.standing for slot in acquisition.tenure.slots}
+        leases = {observed.slot: observed for observed in self.observation.leases}
+        slots = sorted({*range(self.observation.capacity), *leases} - taken)
+        found = {slot: leases.get(slot) for slot in slots}
+        return {slot: lease for slot, lease in found.items() if lease is None or not lease.terminating}
 
     @functools.cached_property
     def waiters(self) -> list[AssetLock]:
-        """Those in line behind whoever has the Lease."""
-        line = queue.in_line(self.observation, besides=self.tenure.acquisition if self.tenure else None)
-        return [lock for lock in line if self.given_up_by_pod(lock) is None]
+        """Those in line behind the holders. Who has begun to collect slots is first."""
+        line = queue.in_line(self.observation, besides={holder.id for holder in self.holders})
+        waiters = [lock for lock in line if self.given_up_by_pod(lock) is None]
+        begun = [collector.id for collector in self.collectors]
+        if not begun:
+            return waiters
+        return sorted(waiters, key=lambda lock: lock.metadata.uid not in begun)
 
     def given_up_by_pod(self, lock: AssetLock) -> Ending | None:
         """How a lock that waits ends with the pod that it is for, once that has ended."""
-        return self._gone(pods.holds_for(lock), waiting=True)
+        return end_with_pod(self.observation, pods.holds_for(lock), waiting=True)
 
     @functools.cached_property
     def unfenceable(self) -> str | None:
@@ -128,54 +120,40 @@ class Situation:
             return "AssetNotFound", f"no asset {observation.name!r} in namespace {observation.namespace!r}"
         if self.unfenceable:
             return "NotFenceable", self.unfenceable
-        lease = observation.lease
-        if lease is not None and lease.metadata.deletion_timestamp is not None:
-            finalizers = ", ".join(lease.metadata.finalizers) or "none"
-            return (
-                "LeaseTerminating",
-                f"Lease {lease.metadata.name} is being deleted (finalizers: {finalizers})",
-            )
         return None
 
     @functools.cached_property
-    def recorded(self) -> Holder | None:
-        """What the Asset's status says about the present acquisition, once its token is fixed."""
-        asset = self.observation.asset
-        if asset is None or self.tenure is None:
-            return None
-        return next((h for h in asset.status.holders if h.acquisition == self.tenure.acquisition), None)
+    def former(self) -> list[Holder]:
+        """Those whom the Asset's status still names, and who do not hold any more."""
+        asset, held = self.observation.asset, {holder.id for holder in self.holders}
+        return [holder for holder in asset.status.holders if holder.acquisition not in held] if asset else []
 
     @functools.cached_property
-    def token_announced(self) -> int | None:
-        """The token that the holder has been told; ``None`` before that."""
-        lock, lease = self.lock, self.observation.lease
-        if lock is not None:
-            return lock.status.fencing_token if lock.status.state is LockState.HELD else None
-        told = lease.metadata.annotations.get(names.TOKEN_ANNOTATION, "") if lease else ""
-        return int(told) if told.isdecimal() else None
-
-    @functools.cached_property
-    def announced(self) -> bool:
-        """Whether the holder has been told its token."""
-        recorded, lease = self.recorded, self.observation.lease
-        if recorded is None or lease is None:
-            return False
-        if self.lock is not None:
-            return self.lock.status.state is LockState.HELD
-        return self.token_announced == recorded.fencing_token
+    def mark(self) -> int:
+        """The highest token that the Asset has recorded."""
+        return self.observation.asset.status.fencing_token if self.observation.asset else 0
 
     @functools.cached_property
     def token_in_use(self) -> int:
-        """The highest token that the Asset, its targets, their namespaces or its Lease have seen."""
-        asset = self.observation.asset
-        return max(
-            asset.status.fencing_token if asset else 0,
-            self.token_announced or 0,
-            *(stamp.token for stamp in map(self.stamp, self.observation.targets) if stamp),
-            *(found.token for found in map(self.guard, self.observation.namespaces) if found),
-            *(k.status.fencing_token or 0 for k in self.observation.locks),
-            0,
-        )
+        """The highest token that the Asset, its targets, their namespaces, its AssetLocks or its Leases have seen."""
+        return max(self.mark, *self._tokens_seen)
+
+    @functools.cached_property
+    def stray_token(self) -> int:
+        """The highest token that was seen anywhere and that none of those who stand has."""
+        known = {a.token_announced for a in self.standing} | {
+            a.recorded.fencing_token for a in self.standing if a.recorded
+        }
+        return max((token for token in [self.mark, *self._tokens_seen] if token not in known), default=0)
+
+    @functools.cached_property
+    def _tokens_seen(self) -> list[int]:
+        stamps = (self.stamp(target) for target in self.observation.targets)
+        stamped = [holder.token for stamp in stamps if stamp for holder in stamp.holders]
+        guards = map(self.guard, self.observation.namespaces)
+        guarded = [holder.token for found in guards if found for holder in found.holders]
+        told = [lock.status.fencing_token or 0 for lock in self.observation.locks]
+        return [0, *stamped, *guarded, *told, *(a.token_announced or 0 for a in self.standing)]
 
     @functools.cached_property
     def guard_key(self) -> str:
@@ -189,18 +167,6 @@ class Situation:
     def stamp(self, target: ObservedTarget) -> Stamp | None:
         """This asset's stamp on the target, if it was written for that very object."""
         return stamp_of(target.annotations, self.stamp_key, target.uid) if target.uid else None
-
-    def _fate_of(self, pod: PodRef | None) -> Fate:
-        return self.observation.pods.get(pod.uid, _UNKNOWN) if pod else _UNKNOWN
-
-    def _gone(self, pod: PodRef | None, *, waiting: bool) -> Ending | None:
-        evidence = self._fate_of(pod).ended
-        if evidence is None:
-            return None
-        if not waiting:
-            return Ending(LockState.RELEASED, "HolderGone", evidence, pod=pod)
-        message = f"{evidence}; to queue for others to go on with it, set spec.releaseWithHolder to false"
-        return Ending(LockState.FAILED, "HolderGone", message, pod=pod)
 
 
 def identity_of(lock: AssetLock) -> Identity:

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assetlock.core import glass, names, tenure
+from assetlock.core.acquisition import Acquisition, Ending
 from assetlock.core.decision import Body
 from assetlock.core.queue import SHOWN
 from assetlock.core.selection import described
-from assetlock.core.situation import Ending, Situation
+from assetlock.core.situation import Situation
 from assetlock.model.asset import Asset, AssetStatus, Holder, QueueEntry, Target
 from assetlock.model.assetlock import AssetLock, AssetLockStatus, LockState
 from assetlock.model.conditions import Condition, set_condition
@@ -18,6 +19,9 @@ from assetlock.model.durations import parse_duration
 from assetlock.model.times import format_time
 
 HOLDER_ALIVE = "HolderAlive"
+
+NAMED = 3
+"""So many holders are named to somebody who waits, then it is said how many more there are."""
 
 
 def asset_body(situation: Situation, holders: Sequence[Holder], token: int) -> Body:
@@ -41,33 +45,31 @@ def asset_body(situation: Situation, holders: Sequence[Holder], token: int) -> B
     return _body("Asset", asset, status, observation.namespace)
 
 
-def holder_entry(situation: Situation, token: int) -> Holder:
-    """The entry in the Asset's status, which is its stamp, for whoever has the Lease."""
-    held, lock = situation.tenure, situation.lock
-    if held is None:
-        raise ValueError("nobody has the Lease")
-    lease = situation.observation.lease
+def holder_entry(acquisition: Acquisition, token: int) -> Holder:
+    """The entry in the Asset's status, which is its stamp, for whoever has these Leases."""
+    held, lock, doubt = acquisition.tenure, acquisition.lock, acquisition.fate.doubt
     if lock is not None:
         pod_name = lock.spec.holder.pod_name if lock.spec.holder else None
     else:
-        pod_name = lease.metadata.annotations.get(names.POD_ANNOTATION) if lease else None
+        pod_name = acquisition.primary.lease.metadata.annotations.get(names.POD_ANNOTATION)
     return Holder(
         lock=held.lock_name,
-        mode=lock.spec.mode if lock else "Exclusive",
+        mode=lock.spec.mode if lock else "Shared",
         identity=held.identity.username,
         pod_uid=held.identity.pod_uid,
         pod_name=pod_name,
+        slots=held.slots,
         fencing_token=token,
         acquisition=held.acquisition,
         acquire_time=_whole_second(held.since),
         expire_time=_whole_second(held.expires),
-        doubt=situation.fate.doubt[1] if situation.fate.doubt else None,
+        doubt=doubt[1] if doubt else None,
         reason=lock.spec.reason if lock else None,
         holder_id=lock.spec.holder_id if lock else None,
     )
 
 
-def held_body(situation: Situation, lock: AssetLock, holder: Holder) -> Body:
+def held_body(situation: Situation, acquisition: Acquisition, lock: AssetLock, holder: Holder) -> Body:
     """The AssetLock as announced, or with its expiry brought up to date."""
     until = format_time(holder.expire_time) if holder.expire_time else "released"
     message = f"token {holder.fencing_token}, until {until}{_clipped(situation, lock)}"
@@ -75,7 +77,7 @@ def held_body(situation: Situation, lock: AssetLock, holder: Holder) -> Body:
         "Acquired": ("True", "Granted", message),
         "Finished": ("False", "Held", ""),
         "Settled": ("True", "Granted", message),
-        **_holder_condition(situation, lock, until),
+        **_holder_condition(acquisition, lock, until),
     }
     return _lock_body(
         situation,
@@ -91,7 +93,7 @@ def held_body(situation: Situation, lock: AssetLock, holder: Holder) -> Body:
 
 def pending_body(situation: Situation, lock: AssetLock, position: int) -> Body:
     """The AssetLock in the queue, with its place and what it waits for."""
-    reason, why = waiting_for(situation)
+    reason, why = waiting_for(situation, lock)
     message = f"{why}; number {position} in line"
     conditions = {
         "Acquired": ("False", reason, message),
@@ -116,20 +118,29 @@ def finished_body(situation: Situation, lock: AssetLock, ending: Ending) -> Body
     )
 
 
-def waiting_for(situation: Situation) -> tuple[str, str]:
-    """Reason and sentence: why nobody further can have the lock now."""
-    held = situation.tenure
+def waiting_for(situation: Situation, lock: AssetLock) -> tuple[str, str]:
+    """Reason and sentence: why the lock can't be had now."""
     if situation.obstacle:
         return situation.obstacle
-    if held is None:
-        return "Waiting", "about to be granted"
-    name = held.lock_name or "a Lease made by hand"
-    until = format_time(held.expires)
-    doubt = f"; {situation.fate.doubt[1]}, so it keeps the lock until then" if situation.fate.doubt else ""
-    return (
-        "Locked",
-        f"held by {held.identity.username} ({name}) since {format_time(held.since)}, until {until}{doubt}",
+    present = [a for a in situation.standing if a.id != lock.metadata.uid]
+    if present:
+        named = [_told(acquisition) for acquisition in present[:NAMED]]
+        more = f" and {len(present) - NAMED} more" if len(present) > NAMED else ""
+        return "Locked", f"held by {', '.join(named)}{more}"
+    for observed in situation.observation.leases:
+        if observed.terminating:
+            finalizers = ", ".join(observed.lease.metadata.finalizers) or "none"
+            return "LeaseTerminating", f"Lease {observed.name} is being deleted (finalizers: {finalizers})"
+    return "Waiting", "about to be granted"
+
+
+def _told(acquisition: Acquisition) -> str:
+    held = acquisition.tenure
+    name, until = held.lock_name or "a Lease made by hand", format_time(held.expires)
+    doubt = (
+        f"; {acquisition.fate.doubt[1]}, so it keeps the lock until then" if acquisition.fate.doubt else ""
     )
+    return f"{held.identity.username} ({name}) since {format_time(held.since)}, until {until}{doubt}"
 
 
 def _whole_second(moment: datetime.datetime) -> datetime.datetime:
@@ -153,10 +164,12 @@ def _clipped(situation: Situation, lock: AssetLock) -> str:
     return f"; ttl {asked} clipped to {int(ttl.total_seconds())}s, the longest that asset and operator allow"
 
 
-def _holder_condition(situation: Situation, lock: AssetLock, until: str) -> dict[str, tuple[str, str, str]]:
+def _holder_condition(
+    acquisition: Acquisition, lock: AssetLock, until: str
+) -> dict[str, tuple[str, str, str]]:
     """Whether the holder's pod still lives: said once there has been doubt."""
-    if situation.fate.doubt:
-        reason, doubt = situation.fate.doubt
+    if acquisition.fate.doubt:
+        reason, doubt = acquisition.fate.doubt
         message = f"{doubt}; it may still be at work, so the lock stays until it expires at {until}"
         return {HOLDER_ALIVE: ("Unknown", reason, message)}
     if _has_condition(lock, HOLDER_ALIVE):

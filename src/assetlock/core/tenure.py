@@ -1,8 +1,11 @@
-"""Whose a Lease is, and until when.
+"""Whose the Leases of an asset are, and until when.
 
 A Lease with an empty ``holderIdentity`` is free. Deadlines come from the renewTime that admission has set, and
 are never later than counted from when this process first saw that term: a time in the future can't pin a
 lock. Expiring early costs a holder its lock, but the fence keeps two from writing.
+
+An acquisition through an AssetLock may have several Leases. The one that was renewed last says until when, so
+that one write renews all of them.
 """
 
 from __future__ import annotations
@@ -10,50 +13,84 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import math
+from collections.abc import Iterable
 
 from assetlock.core import names
 from assetlock.core.identity import Identity, owner_of
-from assetlock.core.observation import Limits, Observation
+from assetlock.core.observation import Limits, Observation, ObservedLease
 from assetlock.model.asset import Asset
 from assetlock.model.assetlock import AssetLock
 from assetlock.model.durations import parse_duration
-from assetlock.model.lease import Lease
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tenure:
-    """One acquisition: its id, whose it is, and its times. ``lock_name`` is ``None`` for a hand-made Lease."""
+    """One acquisition: its id, whose it is, its Leases by slot, and its times.
+
+    ``lock_name`` is ``None`` for a hand-made Lease. ``term`` is the Lease that was renewed last.
+    """
 
     acquisition: str
     identity: Identity
     lock_name: str | None
+    leases: tuple[ObservedLease, ...]
+    term: ObservedLease
     since: datetime.datetime
     expires: datetime.datetime
     deadline: datetime.datetime
 
+    @property
+    def slots(self) -> list[int]:
+        """The slots that it takes, in order."""
+        return [observed.slot for observed in self.leases]
 
-def tenure_of(observation: Observation) -> Tenure | None:
-    """The acquisition that the Lease records, expired or not; ``None`` when nobody holds it."""
-    lease = observation.lease
-    if lease is None or not lease.spec.holder_identity:
-        return None
-    seen = observation.lease_seen or observation.now
-    renewed = min(lease.spec.renew_time or lease.spec.acquire_time or seen, seen)
-    expires = renewed + _duration(lease, observation.asset, observation.limits)
+
+def tenures_of(observation: Observation) -> list[Tenure]:
+    """The acquisitions that the Leases record, expired or not, by their first slots."""
+    found: dict[str, list[ObservedLease]] = {}
+    for observed in sorted(observation.leases, key=lambda observed: observed.slot):
+        if observed.lease.spec.holder_identity:
+            found.setdefault(_acquisition_id(observed), []).append(observed)
+    return [_tenure(observation, acquisition, leases) for acquisition, leases in found.items()]
+
+
+def _tenure(observation: Observation, acquisition: str, leases: list[ObservedLease]) -> Tenure:
+    term = max(leases, key=lambda observed: (_renewed(observed), -observed.slot))
+    expires = _renewed(term) + _duration(term, observation.asset, observation.limits)
+    annotations = leases[0].lease.metadata.annotations
     return Tenure(
-        acquisition=acquisition_id(lease),
-        identity=owner_of(lease.metadata.annotations),
-        lock_name=lease.metadata.annotations.get(names.LOCK_ANNOTATION),
-        since=min(lease.spec.acquire_time or renewed, renewed),
+        acquisition=acquisition,
+        identity=owner_of(annotations),
+        lock_name=annotations.get(names.LOCK_ANNOTATION),
+        leases=tuple(leases),
+        term=term,
+        since=max(_since(leases)),
         expires=expires,
         deadline=expires + observation.limits.skew,
     )
 
 
-def acquisition_id(lease: Lease) -> str:
-    """The id of the acquisition: admission's UUID, or what tells this term from others when it was down."""
+def _renewed(observed: ObservedLease) -> datetime.datetime:
+    spec = observed.lease.spec
+    return min(spec.renew_time or spec.acquire_time or observed.seen, observed.seen)
+
+
+def _since(leases: Iterable[ObservedLease]) -> Iterable[datetime.datetime]:
+    """When each Lease was taken: all are needed, so the last counts."""
+    for observed in leases:
+        renewed = _renewed(observed)
+        yield min(observed.lease.spec.acquire_time or renewed, renewed)
+
+
+def _acquisition_id(observed: ObservedLease) -> str:
+    """The id of the acquisition: admission's UUID, or what tells this term from others when it was down.
+
+    Only the operator takes several Leases under one id. One made by hand is never another's, whatever it says.
+    """
+    lease = observed.lease
     stamped = lease.metadata.annotations.get(names.ACQUISITION_ANNOTATION)
-    return stamped or f"{lease.metadata.uid}.{lease.spec.lease_transitions or 0}.{lease.spec.holder_identity}"
+    told = stamped or f"{lease.metadata.uid}.{lease.spec.lease_transitions or 0}.{lease.spec.holder_identity}"
+    return told if names.LOCK_ANNOTATION in lease.metadata.annotations else f"{told}.{observed.slot}"
 
 
 def effective_ttl(lock: AssetLock, asset: Asset | None, limits: Limits) -> datetime.timedelta:
@@ -75,8 +112,8 @@ def longest_ttl(asset: Asset | None, limits: Limits) -> datetime.timedelta:
     return min(own, limits.longest_ttl)
 
 
-def _duration(lease: Lease, asset: Asset | None, limits: Limits) -> datetime.timedelta:
-    seconds = lease.spec.lease_duration_seconds
+def _duration(observed: ObservedLease, asset: Asset | None, limits: Limits) -> datetime.timedelta:
+    seconds = observed.lease.spec.lease_duration_seconds
     if seconds is None:
         return default_ttl(asset, limits)
     return min(datetime.timedelta(seconds=max(seconds, 0)), longest_ttl(asset, limits))

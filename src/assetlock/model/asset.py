@@ -15,6 +15,9 @@ from assetlock.model.selector import LabelSelector
 MOST_SELECTED = 500
 """So many objects one selector may select; each is a write at the beginning of a lock and one at its end."""
 
+MOST_SLOTS = 64
+"""No asset has a larger capacity: each holder stands in the asset's status and on every target."""
+
 
 class Target(Model):
     """A real object, or all objects that a selector selects, to be fenced while the asset is locked."""
@@ -87,6 +90,13 @@ class AssetSpec(Model):
         description="What becomes of others' writes to locked targets. Reject: they are refused. Warn: an update "
         "succeeds, but nothing of it is written, and the client is warned; deletions are refused.",
     )
+    capacity: int = Field(
+        1,
+        ge=1,
+        le=MOST_SLOTS,
+        description="How many may hold it at once: Shared locks and Leases made by hand take one slot each, "
+        "Exclusive locks all of them.",
+    )
     default_ttl: PositiveDuration | None = Field(
         None,
         alias="defaultTTL",
@@ -125,6 +135,9 @@ class Holder(Model):
     pod_uid: str | None = Field(
         None, alias="podUID", max_length=64, description="The only pod that may write, if it is bound to one."
     )
+    slots: list[int] = Field(
+        default_factory=lambda: [0], max_length=MOST_SLOTS, description="Which of the asset's slots it takes."
+    )
     fencing_token: int = Field(ge=0, description="The number of this acquisition; later ones are higher.")
     acquisition: str = Field(max_length=512, description="The id of this acquisition.")
     acquire_time: Time | None = Field(None, description="Since when.")
@@ -160,7 +173,7 @@ class AssetStatus(Model):
     """What is seen of it. Derived from Leases and AssetLocks, but for the token's high-water mark."""
 
     lock_state: Literal["Unlocked", "Locked", "Maintenance"] = Field("Unlocked", description="In a word.")
-    holders: list[Holder] = Field(default_factory=list, max_length=64, description="Who holds it.")
+    holders: list[Holder] = Field(default_factory=list, max_length=MOST_SLOTS, description="Who holds it.")
     queue: list[QueueEntry] = Field(default_factory=list, max_length=64, description="Who is next, in order.")
     queue_length: int = Field(0, ge=0, description="How many wait, also those that the queue does not show.")
     fencing_token: int = Field(0, ge=0, description="The highest token given so far. It never goes down.")

@@ -66,7 +66,9 @@ class AssetLockSpec(Model):
     )
 
     asset_name: AssetName = Field(description="The Asset to lock, in the same namespace.")
-    mode: Literal["Exclusive"] = Field("Exclusive", description="Exclusive: one holder, the whole asset.")
+    mode: Literal["Exclusive", "Shared"] = Field(
+        "Exclusive", description="Exclusive: the whole asset. Shared: one slot of its capacity."
+    )
     ttl: PositiveDuration | None = Field(
         None, description="How long it lasts unless it is extended. Default: the Asset's defaultTTL."
     )

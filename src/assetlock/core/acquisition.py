@@ -1,0 +1,153 @@
+"""One acquisition as it stands: what its Leases, its AssetLock and the Asset's status say of it together."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from assetlock.core import names, pods, queue
+from assetlock.core.observation import Observation, ObservedLease
+from assetlock.core.pods import Fate, PodRef
+from assetlock.core.tenure import Tenure
+from assetlock.model.asset import Holder
+from assetlock.model.assetlock import AssetLock, LockState
+from assetlock.model.times import format_time
+
+_UNKNOWN = Fate()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ending:
+    """How an acquisition ended.
+
+    ``confirmed`` is false where only the absence of its AssetLock says so; ``pod`` is the one whose end says so.
+    """
+
+    state: LockState
+    reason: str
+    message: str
+    confirmed: bool = True
+    pod: PodRef | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Acquisition:
+    """Somebody has Leases of the asset: to hold it, to collect all that an Exclusive lock needs, or in vain.
+
+    ``lock`` is its AssetLock, if it is known. ``recorded`` is what the Asset's status says about it, once its token
+    is fixed. ``ending`` is why it is over; ``None`` while it stands. ``fate`` is what is known of the pod behind it.
+    """
+
+    tenure: Tenure
+    lock: AssetLock | None
+    recorded: Holder | None
+    ending: Ending | None
+    fate: Fate
+
+    @property
+    def id(self) -> str:
+        """Tells it from every other acquisition."""
+        return self.tenure.acquisition
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether it is a Lease that somebody made without an AssetLock."""
+        return self.tenure.lock_name is None
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether it needs the whole asset."""
+        return self.lock is not None and needs_all(self.lock)
+
+    @property
+    def primary(self) -> ObservedLease:
+        """The Lease of its first slot."""
+        return self.tenure.leases[0]
+
+    @property
+    def token_announced(self) -> int | None:
+        """The token that the holder has been told; ``None`` before that."""
+        if self.lock is not None:
+            return self.lock.status.fencing_token if self.lock.status.state is LockState.HELD else None
+        told = self.primary.lease.metadata.annotations.get(names.TOKEN_ANNOTATION, "")
+        return int(told) if told.isdecimal() else None
+
+    @property
+    def announced(self) -> bool:
+        """Whether the holder has been told the token that is recorded."""
+        if self.recorded is None:
+            return False
+        if self.lock is not None:
+            return self.lock.status.state is LockState.HELD
+        return self.token_announced == self.recorded.fencing_token
+
+
+def needs_all(lock: AssetLock) -> bool:
+    """Whether a lock takes all slots of its asset, and not just one."""
+    return lock.spec.mode != "Shared"
+
+
+def lacks_slots(lock: AssetLock, tenure: Tenure, capacity: int) -> bool:
+    """Whether the lock does not have all the slots that it needs."""
+    return needs_all(lock) and not set(range(capacity)) <= set(tenure.slots)
+
+
+def acquired(observation: Observation, tenure: Tenure, *, unfenceable: str | None) -> Acquisition:
+    """What a tenure comes to. ``unfenceable``: why a target can't be fenced."""
+    asset = observation.asset
+    lock = None
+    if tenure.lock_name is not None:
+        lock = next((k for k in observation.locks if k.metadata.uid == tenure.acquisition), None)
+    holders = asset.status.holders if asset else []
+    recorded = next((holder for holder in holders if holder.acquisition == tenure.acquisition), None)
+    pod = pods.holds_for(lock) if lock else pods.pod_of_lease(tenure.leases[0].lease)
+    ending = _ending(observation, tenure, lock, recorded) or _failing(observation, lock, pod, unfenceable)
+    return Acquisition(tenure, lock, recorded, ending, fate_of(observation, pod))
+
+
+def _ending(
+    observation: Observation, tenure: Tenure, lock: AssetLock | None, recorded: Holder | None
+) -> Ending | None:
+    if tenure.lock_name is not None and lock is None:
+        return Ending(LockState.RELEASED, "Deleted", "its AssetLock was deleted", confirmed=False)
+    if lock is not None and lock.status.state is not None and queue.has_ended(lock):
+        return Ending(lock.status.state, "Finished", "its AssetLock has finished")
+    if lock is not None and lock.metadata.deletion_timestamp is not None:
+        return Ending(LockState.RELEASED, "Deleted", "the AssetLock is being deleted")
+    if any(observed.terminating for observed in tenure.leases):
+        state, reason = (LockState.RELEASED, "Deleted") if lock is None else (LockState.REVOKED, "LeaseLost")
+        return Ending(state, reason, "its Lease was deleted")
+    if recorded is not None and lock is not None and not set(recorded.slots) <= set(tenure.slots):
+        return Ending(LockState.REVOKED, "LeaseLost", "one of its Leases was deleted or taken over")
+    collecting = lock is not None and recorded is None and lacks_slots(lock, tenure, observation.capacity)
+    if tenure.deadline <= observation.now and not collecting:
+        return Ending(LockState.EXPIRED, "Expired", f"not renewed by {format_time(tenure.expires)}")
+    return None
+
+
+def _failing(
+    observation: Observation, lock: AssetLock | None, pod: PodRef | None, unfenceable: str | None
+) -> Ending | None:
+    gone = end_with_pod(observation, pod, waiting=lock is not None and queue.is_pending(lock))
+    if gone is not None or lock is None:
+        return gone
+    if observation.asset is None:
+        return Ending(LockState.REVOKED, "AssetDeleted", f"asset {observation.name} no longer exists")
+    if queue.is_pending(lock) and unfenceable:
+        return Ending(LockState.FAILED, "NotFenceable", unfenceable)
+    return None
+
+
+def end_with_pod(observation: Observation, pod: PodRef | None, *, waiting: bool) -> Ending | None:
+    """How an acquisition, or a lock that waits for one, ends with its pod, once that has ended."""
+    evidence = fate_of(observation, pod).ended
+    if evidence is None:
+        return None
+    if not waiting:
+        return Ending(LockState.RELEASED, "HolderGone", evidence, pod=pod)
+    message = f"{evidence}; to queue for others to go on with it, set spec.releaseWithHolder to false"
+    return Ending(LockState.FAILED, "HolderGone", message, pod=pod)
+
+
+def fate_of(observation: Observation, pod: PodRef | None) -> Fate:
+    """What is known of a pod."""
+    return observation.pods.get(pod.uid, _UNKNOWN) if pod else _UNKNOWN
