@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assetlock.core import decision as d
+from assetlock.core import names
 from assetlock.core.decide import decide
 from assetlock.model.times import format_time
 from tests.core.world import Stale, World
@@ -36,6 +37,43 @@ def test_a_grant_claims_records_stamps_and_only_then_announces(world: World) -> 
     ]
     assert world.state("first") == "Held"
     assert world.stamped_users("app") == ["alice"]
+
+
+def test_stamps_that_somebody_planted_before_the_lock_go_with_the_first_stamp_of_ours(world: World) -> None:
+    target = world.targets["app"]["metadata"]
+    others = names.stamp_key("evil", "elsewhere")
+    own = names.stamp_key("vm-1", "team-a")
+    target["annotations"] |= {others: f"{target['uid']}\n9 - mallory", own: f"{target['uid']}\n999 - mallory"}
+    world.ask("first", "alice")
+    world.settle()
+    assert world.stamped_users("app") == ["alice"]
+    assert others not in target["annotations"]
+    assert world.locks["first"]["status"]["fencingToken"] == 1
+
+
+def test_a_stamp_of_another_asset_on_a_fenced_object_stays(world: World) -> None:
+    target = world.targets["app"]["metadata"]
+    others = names.stamp_key("db", "elsewhere")
+    target["labels"][names.FENCED_LABEL] = "true"
+    target["annotations"][others] = f"{target['uid']}\n9 - bob"
+    world.ask("first", "alice")
+    world.settle()
+    assert others in target["annotations"]
+    world.withdraw("first")
+    world.settle()
+    assert target["labels"] == {names.FENCED_LABEL: "true"}
+    assert list(target["annotations"]) == [others]
+
+
+def test_a_lock_on_what_can_not_be_fenced_is_had_where_advice_is_enough(world: World) -> None:
+    world.make_asset("app", "db", enforcement="Advisory")
+    world.problems["db"] = "ConfigMap db can't be fenced"
+    world.ask("first", "alice")
+    world.settle()
+    assert world.state("first") == "Held"
+    conditions = {c["type"]: c for c in (world.asset or {})["status"]["conditions"]}
+    assert conditions["Ready"]["status"] == "True"
+    assert (conditions["Fenced"]["status"], conditions["Fenced"]["reason"]) == ("False", "NotFenceable")
 
 
 def test_an_end_frees_the_lease_before_the_stamps_go(world: World) -> None:

@@ -277,7 +277,8 @@ class World:
         asset = self.asset["metadata"]["uid"]
         assert all(token > earlier for where, earlier in self.announced if where == asset), "token not new"
         assert self.asset["status"]["fencingToken"] >= token, "announced before recorded"
-        for target in set(self._named()) & set(self.targets):
+        advised = self.problems if self.asset["spec"].get("enforcement") == "Advisory" else {}
+        for target in set(self._named()) & set(self.targets) - set(advised):
             user = self.locks[name]["spec"]["holder"]["username"]
             stamped = self.stamped_users(target)
             alone = self.locks[name]["spec"]["mode"] == "Exclusive"

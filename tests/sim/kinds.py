@@ -59,6 +59,20 @@ LEASES = Served("coordination.k8s.io", "v1", "leases", "Lease", unconditional=Fa
 EVENTS = Served("events.k8s.io", "v1", "events", "Event", upsert=True)
 ASSETS = custom("assetlock.dev", "v1alpha1", "assets", "Asset", "status.lockState", "spec.type")
 ASSETLOCKS = custom("assetlock.dev", "v1alpha1", "assetlocks", "AssetLock", "spec.assetName", "status.state")
+POLICIES = Served(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicy",
+    namespaced=False,
+)
+POLICY_BINDINGS = Served(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingadmissionpolicybindings",
+    "ValidatingAdmissionPolicyBinding",
+    namespaced=False,
+)
 
 DEFAULT = (
     CONFIGMAPS,
@@ -72,4 +86,6 @@ DEFAULT = (
     EVENTS,
     ASSETS,
     ASSETLOCKS,
+    POLICIES,
+    POLICY_BINDINGS,
 )

@@ -8,6 +8,8 @@ import uuid
 from typing import Any
 
 from assetlock.core import names
+from assetlock.kube.api import Api
+from assetlock.kube.resources import POLICIES, POLICY_BINDINGS
 from assetlock.model.times import format_micro_time
 from tests.sim import failures
 from tests.sim.admission import Attributes, Plugin
@@ -56,16 +58,24 @@ def _refuse(attributes: Attributes, why: str) -> failures.Refusal:
     return failures.forbidden(served.group, served.plural, attributes.name, why)
 
 
+async def install(api: Api) -> None:
+    """What the controller looks for before it believes that the fence is there; `plugins` is what it does."""
+    for resource in (POLICIES, POLICY_BINDINGS):
+        body = {"apiVersion": resource.api_version, "kind": resource.kind}
+        await api.create(resource, None, {**body, "metadata": {"name": names.TARGETS_POLICY}})
+
+
 def _fence(attributes: Attributes) -> None:
-    old = attributes.old
-    if _is_operator(attributes) or old is None or attributes.served in (ASSETS, ASSETLOCKS, LEASES):
+    """The operator's dry runs are met like a stranger's writes."""
+    old, operates = attributes.old, _is_operator(attributes) and not attributes.dry_run
+    if operates or old is None or attributes.served in (ASSETS, ASSETLOCKS, LEASES):
         return
     claims = claims_on(old)
     me = f"- {attributes.user.name}"
     if not all(any(line.partition(" ")[2] == me for line in lines) for lines in claims.values()):
-        raise _refuse(attributes, "Locked")
+        raise _refuse(attributes, f"policy {names.TARGETS_POLICY!r}: Locked")
     if attributes.new is not None and claims_on(attributes.new) != claims:
-        raise _refuse(attributes, "stamps are the operator's alone")
+        raise _refuse(attributes, f"policy {names.TARGETS_POLICY!r}: stamps are the operator's alone")
 
 
 def _name_holder(attributes: Attributes) -> Json | None:

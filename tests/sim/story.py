@@ -13,6 +13,7 @@ from typing import Any
 
 from assetlock.core import names
 from assetlock.kube import resources
+from assetlock.kube.api import Api
 from tests.sim import faults, freezing, policies
 from tests.sim.admission import ADMIN, User
 from tests.sim.clients import NAMESPACE, Board, Job, Locker, Writer, delete_leases, send, users_of
@@ -139,6 +140,7 @@ class Story:
 
     async def _set_up(self) -> None:
         admin = self._world.client(ADMIN)
+        await policies.install(Api(admin))
         space: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
         await send(admin, "POST", resources.NAMESPACES.path(None), space)
         for name in self._targets:

@@ -10,7 +10,7 @@ import pytest
 from assetlock.controller.controller import RELIST_EVERY, Controller
 from assetlock.kube.resources import ASSETLOCKS, ASSETS, CONFIG_MAPS
 from tests.sim import policies
-from tests.sim.admission import Plugin, User
+from tests.sim.admission import Attributes, Plugin, User
 from tests.sim.clients import NAMESPACE, Board, send
 from tests.sim.story import Plan, Story, play, smallest, tell
 from tests.sim.world import Broken, World
@@ -56,7 +56,12 @@ def test_a_schedule_can_be_had_again_by_its_seed() -> None:
 
 
 def test_the_judges_see_a_write_that_the_fence_should_have_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policies, "plugins", lambda clock, seed: [Plugin(mutate=policies._name_holder)])
+    def fence_trials(attributes: Attributes) -> None:
+        if attributes.dry_run:
+            policies._fence(attributes)
+
+    weak = [Plugin(mutate=policies._name_holder), Plugin(validate=fence_trials)]
+    monkeypatch.setattr(policies, "plugins", lambda clock, seed: weak)
     with pytest.raises(Broken, match=r"wrote \w+ while"):
         for seed in range(20):
             play(seed, plan=dataclasses.replace(CALM, seconds=10.0, lockers=2))

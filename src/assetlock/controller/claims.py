@@ -53,6 +53,14 @@ class Claims:
         claims: list[Claim] = [(place, name), *((place, selector) for selector in selectors)]
         return {key for claim in claims for key in self._on.get(claim, ())}
 
+    def in_place(self, place: Place) -> set[AssetKey]:
+        """The assets that claim anything there."""
+        return {key for key, claims in self._of.items() if any(where == place for where, _ in claims)}
+
+    def assets(self) -> list[AssetKey]:
+        """The assets that claim anything."""
+        return list(self._of)
+
     def is_claimed(self, place: Place) -> bool:
         """Whether any asset claims anything there."""
         return self._in.get(place, 0) > 0

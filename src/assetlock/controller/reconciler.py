@@ -39,9 +39,8 @@ from assetlock.core.observation import Limits, Observation, ObservedLease
 from assetlock.kube.api import Api
 from assetlock.kube.errors import (
     AlreadyExists,
+    ApiError,
     Conflict,
-    Forbidden,
-    Invalid,
     NotFound,
     OutcomeUnknown,
 )
@@ -171,7 +170,9 @@ class Reconciler:
             if isinstance(error, AlreadyExists) and not self._is_slot(key, write):
                 raise  # A Lease without our label has the name: no lock, but in the way of one. Not at once again.
             return False
-        except (Forbidden, Invalid) as error:
+        except ApiError as error:
+            if not error.is_refusal:
+                raise
             if isinstance(write, PatchTarget):
                 target = write.target.target
                 self._targets.problem(key, target, explain(error, target))

@@ -15,6 +15,8 @@ from assetlock.controller.claims import Claim, Claims, Place, stamping
 from assetlock.controller.clock import Clock
 from assetlock.controller.objects import Objects, Raw, labels_of
 from assetlock.controller.problems import Problems
+from assetlock.controller.proofs import NotTried, Proofs
+from assetlock.controller.wall import Wall
 from assetlock.core import names
 from assetlock.core.observation import ObservedTarget
 from assetlock.core.selection import described, selects
@@ -70,6 +72,8 @@ class Targets:
         self._changed = changed
         self._claims = Claims()
         self._problems = Problems(clock)
+        self._wall = Wall(api, clock, self._wall_changed)
+        self._proofs = Proofs(api, clock, self._wall, lambda place: self._tell(self._claims.in_place(place)))
         self._watched: dict[Place, _Watched] = {}
         self._resources: dict[tuple[str, str], Resource] = {}
 
@@ -99,8 +103,9 @@ class Targets:
         self._problems.remember(key, target, message)
 
     def recheck_at(self, key: AssetKey) -> float | None:
-        """When the first of the asset's problems is worth another try, on the monotonic clock."""
-        return self._problems.recheck_at(key)
+        """When the first of what is known about the asset's targets is worth another try, on the monotonic clock."""
+        moments = (self._problems.recheck_at(key), self._proofs.recheck_at(key))
+        return min((moment for moment in moments if moment is not None), default=None)
 
     def resource_of(self, target: Target) -> Resource:
         """The API resource of a target that was observed before."""
@@ -131,12 +136,14 @@ class Targets:
             if not self._claims.is_claimed(place) and not watched.objects.stamped:
                 watched.task.cancel()
                 del self._watched[place]
+                self._proofs.forget(place)
 
     async def close(self) -> None:
         """Stop all watches."""
         for watched in self._watched.values():
             watched.task.cancel()
         await asyncio.gather(*(w.task for w in self._watched.values()), return_exceptions=True)
+        await self._wall.close()
 
     async def _observe_claimed(
         self, key: AssetKey, target: Target, claims: set[Claim]
@@ -158,9 +165,25 @@ class Targets:
             return [ObservedTarget(target, problem=str(error))]
         if target.selector is None:
             raw = watched.objects.by_name.get(target.name or "")
-            return [watched.observed(target, raw) if raw else ObservedTarget(target)]
-        found = self._selected(key, target, target.selector, watched)
-        return [self._unless_problem(key, each) for each in found] or [ObservedTarget(target)]
+            found = [watched.observed(target, raw)] if raw else []
+        else:
+            selected = self._selected(key, target, target.selector, watched)
+            found = [self._unless_problem(key, each) for each in selected]
+        return await self._proven(key, watched, found) or [ObservedTarget(target)]
+
+    async def _proven(
+        self, key: AssetKey, watched: _Watched, found: list[ObservedTarget]
+    ) -> list[ObservedTarget]:
+        """The objects, with what is wrong if the API server does not enforce the fence where they are."""
+        trial = next((each for each in found if each.uid), None)
+        if trial is None:
+            return found
+        try:
+            problem = await self._proofs.problem(key, watched.place, watched.resource, trial)
+        except NotTried as error:
+            self.problem(key, trial.target, str(error))
+            return [self._unless_problem(key, each) for each in found]
+        return [dataclasses.replace(each, problem=problem) if problem else each for each in found]
 
     def _selected(
         self, key: AssetKey, target: Target, selector: LabelSelector, watched: _Watched
@@ -246,6 +269,10 @@ class Targets:
     ) -> set[AssetKey]:
         stamped = stamping(raw["metadata"]["uid"], annotations_of(raw)) if raw else ()
         return self._claims.on(place, name, selectors) | set(stamped)
+
+    def _wall_changed(self) -> None:
+        self._proofs.doubt()
+        self._tell(self._claims.assets())
 
     def _tell(self, assets: Iterable[AssetKey]) -> None:
         for key in assets:

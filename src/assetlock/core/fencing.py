@@ -29,10 +29,10 @@ def stamp(situation: Situation) -> Decision | None:
             continue
         stamp = Stamp(target.uid, holders, exempt)
         present = situation.stamp(target)
-        labelled = target.labels.get(names.FENCED_LABEL) == "true"
-        if (present == stamp and labelled) or (present and present.token > situation.mark):
+        if present and (present == stamp or present.token > situation.mark):
             continue
-        patch = _target_patch(target, {situation.stamp_key: str(stamp)}, fenced=True)
+        stamps = {**_planted(target), situation.stamp_key: str(stamp)}
+        patch = _target_patch(target, stamps, fenced=True)
         writes.append(PatchTarget(target, patch))
         confirm |= set(confirm_readmission(situation, holders, present.holders if present else ()))
     return Decision(confirm=tuple(confirm), writes=tuple(writes)) if writes else None
@@ -78,6 +78,13 @@ def unstamp_strays(situation: Situation) -> Decision | None:
 
 def _is_stamped(situation: Situation, target: ObservedTarget) -> bool:
     return target.uid is not None and situation.stamp_key in target.annotations
+
+
+def _planted(target: ObservedTarget) -> dict[str, str | None]:
+    """Stamps on an object without the label are not ours: with the label they would shut the holder out."""
+    if target.labels.get(names.FENCED_LABEL) == "true":
+        return {}
+    return {key: None for key in target.annotations if key.endswith(names.STAMP_SUFFIX)}
 
 
 def _unstamp(situation: Situation, target: ObservedTarget) -> PatchTarget:

@@ -26,6 +26,9 @@ BIND_TO_ANNOTATION = f"{GROUP}/bind-to"
 STAMP_SUFFIX = f".fence.{GROUP}/holders"
 GUARD_SUFFIX = f".guard.{GROUP}/targets"
 
+TARGETS_POLICY = "assetlock-targets"
+"""The ValidatingAdmissionPolicy that fences targets, and its binding."""
+
 
 def lease_name(asset: str, slot: int = 0) -> str:
     """The Lease that is one slot of an asset: ``asset.vm``, ``asset.vm.1``, ``asset.vm.2`` and so on."""
@@ -55,3 +58,7 @@ def stamp_key(asset: str, namespace: str) -> str:
 def guard_key(asset: str, namespace: str) -> str:
     """The annotation on a namespace by which an asset closes the subresources of its targets there."""
     return f"{asset}.{namespace}{GUARD_SUFFIX}"
+
+
+PROBE_KEY = stamp_key("probe", OPERATOR_NAMESPACE)
+"""The stamp that is planted, as a dry run, to see it refused."""

@@ -30,7 +30,7 @@ class Situation:
     def acquisitions(self) -> list[Acquisition]:
         """All that the Leases record, over or not, by their first slots."""
         return [
-            acquired(self.observation, tenure, unfenceable=self.unfenceable)
+            acquired(self.observation, tenure, unfenceable=self.unprotected)
             for tenure in tenures_of(self.observation)
         ]
 
@@ -113,13 +113,19 @@ class Situation:
         return next(filter(None, problems), None)
 
     @functools.cached_property
+    def unprotected(self) -> str | None:
+        """Why a lock would not protect what it must; ``None`` when it would, or when advice is enough."""
+        asset = self.observation.asset
+        return None if asset is not None and asset.spec.enforcement == "Advisory" else self.unfenceable
+
+    @functools.cached_property
     def obstacle(self) -> tuple[str, str] | None:
         """Reason and message when nobody may be granted the lock, whoever asks."""
         observation = self.observation
         if observation.asset is None or observation.asset.metadata.deletion_timestamp is not None:
             return "AssetNotFound", f"no asset {observation.name!r} in namespace {observation.namespace!r}"
-        if self.unfenceable:
-            return "NotFenceable", self.unfenceable
+        if self.unprotected:
+            return "NotFenceable", self.unprotected
         return None
 
     @functools.cached_property
@@ -165,8 +171,10 @@ class Situation:
         return guard.guard_of(namespace.annotations, self.guard_key)
 
     def stamp(self, target: ObservedTarget) -> Stamp | None:
-        """This asset's stamp on the target, if it was written for that very object."""
-        return stamp_of(target.annotations, self.stamp_key, target.uid) if target.uid else None
+        """This asset's stamp on the target, if it counts: written for that very object, which has the label."""
+        if target.uid is None or target.labels.get(names.FENCED_LABEL) != "true":
+            return None
+        return stamp_of(target.annotations, self.stamp_key, target.uid)
 
 
 def identity_of(lock: AssetLock) -> Identity:

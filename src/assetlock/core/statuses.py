@@ -196,7 +196,8 @@ def _asset_conditions(situation: Situation) -> list[Condition]:
     missing = next((t.target for t in wanted if not t.uid), None)
     ready = ("True", "Ready", "locks are granted")
     if situation.unfenceable:
-        fenced = ready = ("False", "NotFenceable", situation.unfenceable)
+        fenced = ("False", "NotFenceable", situation.unfenceable)
+        ready = fenced if situation.unprotected else ready
     elif missing:
         fenced = _missing(missing)
     else:

@@ -45,6 +45,11 @@ class ApiError(KubeError):
         self.details: Mapping[str, Any] = details or {}
         self.retry_after = retry_after
 
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the request itself is at fault: sent again, it would be refused again."""
+        return 400 <= self.status < 500 and self.status not in (401, 404, 408, 409, 410, 429)
+
 
 class Unauthorized(ApiError):
     """401: the server does not accept our own credentials."""

@@ -97,6 +97,11 @@ class AssetSpec(Model):
         description="How many may hold it at once: Shared locks and Leases made by hand take one slot each, "
         "Exclusive locks all of them.",
     )
+    enforcement: Literal["Required", "Advisory"] = Field(
+        "Required",
+        description="Whether a lock may be had although the API server can't refuse others' writes to some target: "
+        "with Advisory it may, and the condition Fenced says why it is only advice.",
+    )
     default_ttl: PositiveDuration | None = Field(
         None,
         alias="defaultTTL",

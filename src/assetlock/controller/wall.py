@@ -1,0 +1,78 @@
+"""The policy that fences targets and its binding: whether they are there, and since when as they are.
+
+Their existence is watched; that they do what they must is tried elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from assetlock.controller.clock import Clock
+from assetlock.core import names
+from assetlock.kube.api import Api
+from assetlock.kube.reflector import Reflector
+from assetlock.kube.resources import POLICIES, POLICY_BINDINGS, Resource
+
+SYNCED_WITHIN = 10.0
+
+
+class Wall:
+    """Calls ``changed`` when the policy or its binding comes, changes or goes."""
+
+    def __init__(self, api: Api, clock: Clock, changed: Callable[[], None]) -> None:
+        self.since = clock.monotonic()
+        self._clock = clock
+        self._changed = changed
+        self._versions: dict[str, str | None] = {}
+        self._reflectors = [self._reflector(api, resource) for resource in (POLICIES, POLICY_BINDINGS)]
+        self._watching: list[asyncio.Task[None]] = []
+
+    async def missing(self) -> str | None:
+        """What is missing of it, ready to be read; ``None`` when all of it is there. Waits for the first look."""
+        if not self._watching:
+            self._watching = [asyncio.create_task(each.run()) for each in self._reflectors]
+        try:
+            async with asyncio.timeout(SYNCED_WITHIN):
+                for each in self._reflectors:
+                    await each.synced.wait()
+        except TimeoutError:
+            return "the policies in the API server can't be watched"
+        gone = next((kind for kind, version in self._versions.items() if version is None), None)
+        if gone is None:
+            return None
+        return (
+            f"the {gone} {names.TARGETS_POLICY} is missing, without which nothing is fenced: install it again"
+        )
+
+    async def close(self) -> None:
+        """Stop the watches."""
+        for task in self._watching:
+            task.cancel()
+        await asyncio.gather(*self._watching, return_exceptions=True)
+
+    def _reflector(self, api: Api, resource: Resource) -> Reflector:
+        def on_replace(items: list[dict[str, Any]], _version: str) -> None:
+            self._take_in(resource.kind, items[0] if items else None)
+
+        def on_event(kind: str, raw: dict[str, Any]) -> None:
+            self._take_in(resource.kind, None if kind == "DELETED" else raw)
+
+        return Reflector(
+            api,
+            resource,
+            field_selector=f"metadata.name={names.TARGETS_POLICY}",
+            metadata_only=True,
+            on_replace=on_replace,
+            on_event=on_event,
+            clock=self._clock.monotonic,
+        )
+
+    def _take_in(self, kind: str, raw: dict[str, Any] | None) -> None:
+        version = raw["metadata"]["resourceVersion"] if raw else None
+        if kind in self._versions and self._versions[kind] == version:
+            return
+        self._versions[kind] = version
+        self.since = self._clock.monotonic()
+        self._changed()
