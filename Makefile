@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup controlplane demo test lint format bench sim exhaustive mutants crds lock clean
+.PHONY: help setup controlplane demo test lint format bench sim exhaustive chaos mutants crds lock clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ sim: setup  ## Play schedules in virtual time: SEEDS=2000, or one again: SEED=7
 
 exhaustive: setup  ## Visit every state that the decision can lead to; all there are, or DEPTH=14
 	$(BIN)/python -m tests.exhaustive.run $(if $(DEPTH),--depth $(DEPTH))
+
+chaos: controlplane  ## Hurt a real control plane for MINUTES=10, and judge it; writes docs/proof.md and docs/proof.svg
+	$(BIN)/python -m tests.chaos.run --minutes $(or $(MINUTES),10) --docs
 
 mutants: setup  ## Plant each kept bug in turn, and show which test finds it
 	$(BIN)/python -m tests.mutants.run

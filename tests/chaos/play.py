@@ -1,0 +1,136 @@
+"""One run: a cluster, clients, troubles; then a quiet while, and what came of it, seen from two sides.
+
+The clients' own history goes to the checker; what etcd has stored is walked revision by revision.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import time
+from typing import Any
+
+from tests.chaos import faults
+from tests.chaos.audit import Audit, Auditor
+from tests.chaos.checker import check
+from tests.chaos.clients import NAMESPACE, Client, Log, Stranger
+from tests.chaos.cluster import Cluster, cluster
+from tests.chaos.etcd import revisions
+from tests.chaos.faults import Fault
+from tests.chaos.history import Grant, Operation, complete, hurried
+
+ASSETS = ("vm-1", "vm-2")
+CLIENTS = 4
+QUIET = 15.0
+"""Seconds without trouble at the end, in which everybody must come to be served again."""
+
+_FENCE = ("fence.assetlock.dev",)
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What happened, when, and what is to be said about it. Times are nanoseconds from the same clock."""
+
+    seed: str
+    began: int
+    ended: int
+    quiet_from: int
+    faults: list[Fault]
+    grants: list[Grant]
+    history: list[Operation]
+    verdicts: list[dict[str, Any]]
+    audit: Audit
+
+    @property
+    def complaints(self) -> list[str]:
+        """All that is not as it must be."""
+        found = [
+            f"{v['asset']}: {v['result']}, stuck at {v['stuck']}"
+            for v in self.verdicts
+            if v["result"] != "Ok"
+        ]
+        idle = [
+            asset
+            for asset in ASSETS
+            if not any(g.asset == asset and (g.told or 0) > self.quiet_from for g in self.grants)
+        ]
+        return (
+            found
+            + self.audit.broken
+            + [f"{asset}: nobody was granted it after the troubles" for asset in idle]
+        )
+
+
+async def play(seconds: float, seed: str, *, troubled: bool = True, fenced: bool = True) -> Outcome:
+    """Run for so long, and judge."""
+    async with cluster() as running:
+        await asyncio.to_thread(_prepare, running, fenced)
+        log, made = Log(), list[Fault]()
+        began = time.monotonic_ns()
+        async with _background(running, log, seed):
+            if troubled:
+                await faults.make_trouble(running, seconds, seed, made)
+            quiet_from = time.monotonic_ns()
+            await asyncio.sleep(QUIET if troubled else seconds)
+        ended = time.monotonic_ns()
+        await asyncio.to_thread(_learn_tokens, running, log.grants)
+        audit = Auditor().walk(await revisions(running, "/registry/"))
+    hurried(log.grants, [(f.began, f.ended) for f in made if f.name.startswith(faults.CLOCK)])
+    history = complete(log.operations, log.grants)
+    verdicts = await asyncio.to_thread(check, history)
+    return Outcome(seed, began, ended, quiet_from, made, log.grants, history, verdicts, audit)
+
+
+@contextlib.asynccontextmanager
+async def _background(running: Cluster, log: Log, seed: str) -> Any:
+    """The clients at work, and ended processes started again."""
+    tasks = [asyncio.create_task(running.keep())]
+    for asset in ASSETS:
+        people = [Client(running, log, asset, f"{asset}-client-{n}", seed) for n in range(CLIENTS)]
+        people.append(Stranger(running, log, asset, f"{asset}-stranger", seed))
+        tasks += [asyncio.create_task(one.run()) for one in people]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
+    for end in ends:
+        if isinstance(end, Exception):
+            raise end
+
+
+def _prepare(running: Cluster, fenced: bool) -> None:
+    kubectl = running.access.kubectl
+    kubectl("create", "namespace", NAMESPACE)
+    for asset in ASSETS:
+        kubectl("create", "configmap", asset, "--from-literal=value=", "-n", NAMESPACE)
+        target = {"apiVersion": "v1", "kind": "ConfigMap", "name": asset}
+        body = {
+            "apiVersion": "assetlock.dev/v1alpha1",
+            "kind": "Asset",
+            "metadata": {"name": asset},
+            "spec": {"type": "VM", "targets": [target]},
+        }
+        kubectl("create", "-f", "-", "-n", NAMESPACE, stdin=json.dumps(body))
+        kubectl("wait", f"ast/{asset}", "--for=condition=Ready", "--timeout=30s", "-n", NAMESPACE)
+    if not fenced:
+        _take_the_fence_down(running)
+
+
+def _take_the_fence_down(running: Cluster) -> None:
+    kubectl = running.access.kubectl
+    kubectl("delete", "validatingadmissionpolicybinding", "assetlock-targets")
+    found = json.loads(kubectl("get", "mutatingwebhookconfiguration", "assetlock", "-o", "json").stdout)
+    found["webhooks"] = [one for one in found["webhooks"] if one["name"] not in _FENCE]
+    kubectl("replace", "-f", "-", stdin=json.dumps(found))
+
+
+def _learn_tokens(running: Cluster, grants: list[Grant]) -> None:
+    """Whoever lost the answer of an acquisition is told now which token it got, if any."""
+    found = json.loads(running.access.kubectl("get", "assetlocks", "-o", "json", "-n", NAMESPACE).stdout)
+    tokens = {lock["metadata"]["name"]: lock.get("status", {}).get("fencingToken") for lock in found["items"]}
+    for grant in grants:
+        grant.token = grant.token or tokens.get(grant.lock)
