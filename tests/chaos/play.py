@@ -23,8 +23,9 @@ from tests.chaos.history import Grant, Operation, complete, hurried
 
 ASSETS = ("vm-1", "vm-2")
 CLIENTS = 4
-QUIET = 15.0
-"""Seconds without trouble at the end, in which everybody must come to be served again."""
+MOST_QUIET = 120.0
+"""Seconds without trouble at the end, in which each asset must come to be granted again: those in line who are no
+more must first be waited for, or hold until their term is over."""
 
 _FENCE = ("fence.assetlock.dev",)
 
@@ -51,11 +52,7 @@ class Outcome:
             for v in self.verdicts
             if v["result"] != "Ok"
         ]
-        idle = [
-            asset
-            for asset in ASSETS
-            if not any(g.asset == asset and (g.told or 0) > self.quiet_from for g in self.grants)
-        ]
+        idle = _idle(self.grants, self.quiet_from)
         return (
             found
             + self.audit.broken
@@ -72,8 +69,10 @@ async def play(seconds: float, seed: str, *, troubled: bool = True, fenced: bool
         async with _background(running, log, seed):
             if troubled:
                 await faults.make_trouble(running, seconds, seed, made)
+            else:
+                await asyncio.sleep(seconds)
             quiet_from = time.monotonic_ns()
-            await asyncio.sleep(QUIET if troubled else seconds)
+            await _all_served(log.grants, quiet_from)
         ended = time.monotonic_ns()
         await asyncio.to_thread(_learn_tokens, running, log.grants)
         audit = Auditor().walk(await revisions(running, "/registry/"))
@@ -100,6 +99,19 @@ async def _background(running: Cluster, log: Log, seed: str) -> Any:
     for end in ends:
         if isinstance(end, Exception):
             raise end
+
+
+async def _all_served(grants: list[Grant], since: int) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(MOST_QUIET):
+            while _idle(grants, since):  # noqa: ASYNC110
+                await asyncio.sleep(0.5)
+
+
+def _idle(grants: list[Grant], since: int) -> list[str]:
+    """The assets that nobody was granted since then."""
+    served = {grant.asset for grant in grants if (grant.told or 0) > since}
+    return [asset for asset in ASSETS if asset not in served]
 
 
 def _prepare(running: Cluster, fenced: bool) -> None:
