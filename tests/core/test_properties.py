@@ -106,6 +106,24 @@ class Lock(RuleBasedStateMachine):
             for write in decide(self.world.observe()).writes[:1]:
                 self.world.apply(write)
 
+    @rule(steps=st.integers(1, 6))
+    def revoke_and_crash(self, steps: int) -> None:
+        self.world.revoke(steps=steps)
+
+    @rule()
+    def revoke(self) -> None:
+        world = self.world
+        waiting = {lock.metadata.name for lock in queue.in_line(world.observe())}
+        world.revoke(steps=20)
+        assert not world.holders()
+        assert not any(map(world.guard, world.spaces))
+        assert not (world.asset and world.asset["status"]["holders"])
+        assert not any(world.stamped_users(name) for name in world.targets)
+        assert not any(world.state(name) == "Held" for name in world.locks)
+        still = {lock.metadata.name for lock in queue.in_line(world.observe())}
+        assert still <= waiting, "nobody is put into the line"
+        assert world.revoke(steps=1) == []
+
     @rule()
     def settle(self) -> None:
         world = self.world

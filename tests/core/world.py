@@ -15,8 +15,15 @@ from assetlock.core import decision as d
 from assetlock.core import names
 from assetlock.core.decide import decide
 from assetlock.core.guard import Guard, guard_of
-from assetlock.core.observation import Observation, ObservedLease, ObservedNamespace, ObservedTarget
+from assetlock.core.observation import (
+    Observation,
+    ObservedLease,
+    ObservedNamespace,
+    ObservedTarget,
+    Revocation,
+)
 from assetlock.core.pods import Fate
+from assetlock.core.revoking import revocation_of
 from assetlock.core.stamp import stamp_of
 from assetlock.model.asset import Asset, Target
 from assetlock.model.assetlock import AssetLock
@@ -47,6 +54,7 @@ class World:
     pods: dict[str, Fate] = dataclasses.field(default_factory=dict)
     seen: dict[str, datetime.datetime] = dataclasses.field(default_factory=dict)
     terms: dict[int, tuple[tuple[Any, ...], datetime.datetime]] = dataclasses.field(default_factory=dict)
+    revocation: Revocation | None = None
     announced: list[tuple[str, int]] = dataclasses.field(default_factory=list)
     writes: list[d.Write] = dataclasses.field(default_factory=list)
 
@@ -172,7 +180,19 @@ class World:
             pods=dict(self.pods),
             targets=tuple(self._target(name, name in named) for name in names_of_targets),
             namespaces=tuple(map(self._space, self.spaces)),
+            revocation=self.revocation,
         )
+
+    def revoke(self, by: str = "root", *, steps: int = 200) -> list[d.Write]:
+        """End what holds the lock now as somebody does without an operator, and be gone; gives the writes."""
+        self.revocation = revocation_of(self.observe(), by)
+        done: list[d.Write] = []
+        for _ in range(steps):
+            for write in decide(self.observe()).writes[:1]:
+                self.apply(write)
+                done.append(write)
+        self.revocation = None
+        return done
 
     def settle(self, *, most: int = 200) -> list[d.Write]:
         """Decide and apply until nothing is left to do; gives the writes."""

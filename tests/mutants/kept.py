@@ -59,6 +59,18 @@ MUTANTS = (
         "list(known)",
     ),
     Mutant(
+        "grant the lock to the next in line while it is revoked by hand",
+        "core/situation.py",
+        "        if observation.revocation is not None:\n",
+        "        if observation.revocation is not None and observation.asset is None:\n",
+    ),
+    Mutant(
+        "revoke whoever holds the lock, and not only who held it at the beginning",
+        "core/acquisition.py",
+        "if revocation is not None and tenure.acquisition in revocation.acquisitions:",
+        "if revocation is not None:",
+    ),
+    Mutant(
         "put a lower token over a higher one",
         "core/fencing.py",
         " or present.token > situation.mark",

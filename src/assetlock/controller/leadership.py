@@ -39,6 +39,33 @@ class LeadershipLost(Exception):
     """This process could not renew its Lease in time; it must stop acting at once."""
 
 
+async def present_leader(
+    api: Api,
+    clock: Clock,
+    *,
+    timing: Timing = Timing(),
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> str | None:
+    """Who leads, as far as its Lease is renewed while this looks on, which takes as long as a term of it.
+
+    ``None`` when nobody does. Raises KubeError when the Lease can't be read.
+    """
+    seen: str | None = None
+    began = clock.monotonic()
+    while True:
+        try:
+            record = await api.get(LEASES, names.OPERATOR_NAMESPACE, LEADER_LEASE)
+        except NotFound:
+            return None
+        leader, version = record["spec"].get("holderIdentity"), record["metadata"]["resourceVersion"]
+        if not leader or (seen is not None and version != seen):
+            return leader or None
+        if clock.monotonic() - began > record["spec"].get("leaseDurationSeconds", timing.duration):
+            return None
+        seen = version
+        await sleep(timing.retry)
+
+
 class Elector:
     """Stands for election, and tells whether this process leads."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from assetlock.controller.cache import AssetKey, Cache
@@ -35,7 +35,7 @@ from assetlock.core.decision import (
     WriteAssetStatus,
     WriteLockStatus,
 )
-from assetlock.core.observation import Limits, Observation, ObservedLease
+from assetlock.core.observation import Limits, Observation, ObservedLease, Revocation
 from assetlock.kube.api import Api
 from assetlock.kube.errors import (
     AlreadyExists,
@@ -67,6 +67,11 @@ class Teller(Protocol):
         ...
 
 
+def log_write(key: AssetKey, write: Write) -> None:
+    """Leave a line in the log for a write that was made."""
+    log.info("wrote", extra={"asset": str(key), "write": _name(write)})
+
+
 class Reconciler:
     """Brings one asset after another to where its Leases and AssetLocks say it should be."""
 
@@ -80,6 +85,9 @@ class Reconciler:
         clock: Clock,
         teller: Teller,
         limits: Limits,
+        *,
+        revocation: Revocation | None = None,
+        wrote: Callable[[AssetKey, Write], None] = log_write,
     ) -> None:
         self._api = api
         self._cache = cache
@@ -89,6 +97,8 @@ class Reconciler:
         self._clock = clock
         self._teller = teller
         self._limits = limits
+        self._revocation = revocation
+        self._wrote = wrote
         self._shown_at: dict[AssetKey, float] = {}
 
     async def reconcile(self, key: AssetKey) -> float | None:
@@ -137,6 +147,7 @@ class Reconciler:
             namespaces=namespaces,
             pods=pods,
             limits=self._limits,
+            revocation=self._revocation,
         )
 
     async def _confirm(self, key: AssetKey, confirmations: Iterable[Confirmation]) -> bool:
@@ -183,7 +194,7 @@ class Reconciler:
                 raise
             await self._read_again(key, write)
             return False
-        log.info("wrote", extra={"asset": str(key), "write": _name(write)})
+        self._wrote(key, write)
         for happening in write.tells:
             self._teller.tell(key.namespace, happening)
         return True

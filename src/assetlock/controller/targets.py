@@ -61,15 +61,26 @@ class _Unwatchable(Exception):
 
 
 class Targets:
-    """Knows every target's metadata, and calls ``changed`` with the assets that a change concerns."""
+    """Knows every target's metadata, and calls ``changed`` with the assets that a change concerns.
+
+    Whether the fence is in force is not tried without ``trials``: for those who only take it down, or whom it
+    lets through.
+    """
 
     def __init__(
-        self, api: Api, discovery: Discovery, clock: Clock, changed: Callable[[AssetKey], None]
+        self,
+        api: Api,
+        discovery: Discovery,
+        clock: Clock,
+        changed: Callable[[AssetKey], None],
+        *,
+        trials: bool = True,
     ) -> None:
         self._api = api
         self._discovery = discovery
         self._clock = clock
         self._changed = changed
+        self._trials = trials
         self._claims = Claims()
         self._problems = Problems(clock)
         self._wall = Wall(api, clock, self._wall_changed)
@@ -176,7 +187,7 @@ class Targets:
     ) -> list[ObservedTarget]:
         """The objects, with what is wrong if the API server does not enforce the fence where they are."""
         trial = next((each for each in found if each.uid), None)
-        if trial is None:
+        if trial is None or not self._trials:
             return found
         try:
             problem = await self._proofs.problem(key, watched.place, watched.resource, trial)

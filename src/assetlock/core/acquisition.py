@@ -116,6 +116,9 @@ def _ending(
     if any(observed.terminating for observed in tenure.leases):
         state, reason = (LockState.RELEASED, "Deleted") if lock is None else (LockState.REVOKED, "LeaseLost")
         return Ending(state, reason, "its Lease was deleted")
+    revocation = observation.revocation
+    if revocation is not None and tenure.acquisition in revocation.acquisitions:
+        return Ending(LockState.REVOKED, "Revoked", f"revoked by {revocation.by}")
     if recorded is not None and lock is not None and not set(recorded.slots) <= set(tenure.slots):
         return Ending(LockState.REVOKED, "LeaseLost", "one of its Leases was deleted or taken over")
     collecting = lock is not None and recorded is None and lacks_slots(lock, tenure, observation.capacity)

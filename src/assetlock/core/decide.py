@@ -25,7 +25,7 @@ LEISURELY_WRITES = 10
 def decide(observation: Observation) -> Decision:
     """The next writes for one asset, and when to look again if nothing happens."""
     situation = Situation(observation)
-    for rule in _RULES:
+    for rule in _REVOKING if observation.revocation else _RULES:
         decision = rule(situation)
         if decision is not None:
             return decision
@@ -68,3 +68,7 @@ _RULES: tuple[Callable[[Situation], Decision | None], ...] = (
     ending.forget,
     _show,
 )
+
+_BY_HAND = {ending.end_locks, granting.pass_on, fencing.clear, fencing.unstamp_strays, guarding.take_down}
+_REVOKING = [rule for rule in _RULES if rule in _BY_HAND]
+"""By hand, what holds the lock is ended in the same order; all else is left to the operator."""

@@ -55,6 +55,14 @@ class ObservedNamespace:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Revocation:
+    """Somebody ends these acquisitions by hand, while no operator runs. Nobody is granted the lock in that."""
+
+    by: str
+    acquisitions: frozenset[str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class ObservedLease:
     """The Lease of one of the asset's slots."""
 
@@ -99,6 +107,7 @@ class Observation:
     namespaces: tuple[ObservedNamespace, ...] = ()
     pods: Mapping[str, Fate] = dataclasses.field(default_factory=dict)
     limits: Limits = dataclasses.field(default_factory=Limits)
+    revocation: Revocation | None = None
 
     @property
     def capacity(self) -> int:

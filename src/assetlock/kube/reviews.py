@@ -11,7 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assetlock.kube.api import Api
-from assetlock.kube.resources import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Object
+from assetlock.kube.resources import (
+    SELF_SUBJECT_ACCESS_REVIEWS,
+    SELF_SUBJECT_REVIEWS,
+    SUBJECT_ACCESS_REVIEWS,
+    TOKEN_REVIEWS,
+    Object,
+)
 
 _POD_NAME = "authentication.kubernetes.io/pod-name"
 _POD_UID = "authentication.kubernetes.io/pod-uid"
@@ -77,6 +83,23 @@ async def may(api: Api, user: UserInfo, action: Action) -> Decision:
     return Decision(status.get("allowed") is True and status.get("denied") is not True, reason)
 
 
+async def may_i(api: Api, action: Action) -> bool:
+    """Whether whoever makes the requests of this client may do this."""
+    body = {
+        "apiVersion": SELF_SUBJECT_ACCESS_REVIEWS.api_version,
+        "kind": SELF_SUBJECT_ACCESS_REVIEWS.kind,
+        "spec": {"resourceAttributes": _attributes(action)},
+    }
+    status = _status(await api.post_review(SELF_SUBJECT_ACCESS_REVIEWS, body))
+    return status.get("allowed") is True and status.get("denied") is not True
+
+
+async def myself(api: Api) -> UserInfo:
+    """Whom the API server takes the requests of this client for."""
+    body = {"apiVersion": SELF_SUBJECT_REVIEWS.api_version, "kind": SELF_SUBJECT_REVIEWS.kind}
+    return UserInfo.parse(_status(await api.post_review(SELF_SUBJECT_REVIEWS, body)).get("userInfo") or {})
+
+
 async def authenticate(api: Api, token: str, audiences: Sequence[str] = ()) -> UserInfo | None:
     """Whom the token belongs to; None if the server does not accept it."""
     spec: dict[str, Any] = {"token": token}
@@ -91,6 +114,20 @@ async def authenticate(api: Api, token: str, audiences: Sequence[str] = ()) -> U
 
 
 def _access_review(user: UserInfo, action: Action) -> Object:
+    return {
+        "apiVersion": SUBJECT_ACCESS_REVIEWS.api_version,
+        "kind": SUBJECT_ACCESS_REVIEWS.kind,
+        "spec": {
+            "user": user.username,
+            "uid": user.uid,
+            "groups": list(user.groups),
+            "extra": {key: list(values) for key, values in user.extra.items()},
+            "resourceAttributes": _attributes(action),
+        },
+    }
+
+
+def _attributes(action: Action) -> Object:
     attributes = {
         "verb": action.verb,
         "group": action.group,
@@ -100,17 +137,7 @@ def _access_review(user: UserInfo, action: Action) -> Object:
         "namespace": action.namespace,
         "name": action.name,
     }
-    return {
-        "apiVersion": SUBJECT_ACCESS_REVIEWS.api_version,
-        "kind": SUBJECT_ACCESS_REVIEWS.kind,
-        "spec": {
-            "user": user.username,
-            "uid": user.uid,
-            "groups": list(user.groups),
-            "extra": {key: list(values) for key, values in user.extra.items()},
-            "resourceAttributes": {key: value for key, value in attributes.items() if value},
-        },
-    }
+    return {key: value for key, value in attributes.items() if value}
 
 
 def _status(answer: Object) -> Mapping[str, Any]:

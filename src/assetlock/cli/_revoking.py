@@ -1,0 +1,156 @@
+"""What ``assetlock revoke`` does: by deleting what others hold with, or by doing all of the operator's steps."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+from collections.abc import Sequence
+
+import click
+
+from assetlock.controller.cache import AssetKey
+from assetlock.controller.clock import SystemClock
+from assetlock.controller.leadership import present_leader
+from assetlock.controller.revocation import revoke
+from assetlock.controller.tell import EventTeller
+from assetlock.core import names
+from assetlock.core.decision import (
+    DeleteLease,
+    PatchNamespace,
+    PatchTarget,
+    Write,
+    WriteAssetStatus,
+    WriteLockStatus,
+)
+from assetlock.core.messages import HeldBy
+from assetlock.core.observation import Observation, ObservedLease
+from assetlock.core.tenure import Tenure, tenures_of
+from assetlock.kube.api import Api
+from assetlock.kube.errors import Conflict, Forbidden, NotFound, OutcomeUnknown
+from assetlock.kube.recorder import EventRecorder
+from assetlock.kube.resources import ASSETLOCKS, ASSETS, LEASES, Object
+from assetlock.model.asset import Asset
+from assetlock.model.lease import Lease
+
+TRIES = 10
+FREED_WITHIN = 10.0
+PAUSE = 0.2
+
+
+async def end_acquisitions(api: Api, namespace: str, asset: str) -> list[Tenure]:
+    """Delete what each present holder of the asset holds with; gives whose it was.
+
+    Raises `NotFound` if there is no such asset, `Forbidden` without the right to end others' locks.
+    """
+    await api.get(ASSETS, namespace, asset)
+    leases = await api.list(LEASES, namespace, label_selector=f"{names.ASSET_LABEL}={asset}")
+    return [
+        tenure for tenure in _tenures(namespace, asset, leases.items) if await _end(api, namespace, tenure)
+    ]
+
+
+async def is_over(api: Api, namespace: str, asset: str, ended: list[Tenure]) -> bool:
+    """Whether the operator takes these off the asset within a few seconds."""
+    gone = {tenure.acquisition for tenure in ended}
+    deadline = asyncio.get_running_loop().time() + FREED_WITHIN
+    while gone & {h.acquisition for h in (await _asset(api, namespace, asset)).status.holders}:
+        if asyncio.get_running_loop().time() > deadline:
+            return False
+        await asyncio.sleep(PAUSE)
+    return True
+
+
+async def take_down(api: Api, namespace: str, asset: str, by: str) -> list[str]:
+    """End what holds the asset without an operator, and print each step; gives what is left, and why."""
+    clock = SystemClock()
+    try:
+        leader = await present_leader(api, clock)
+    except Forbidden as error:
+        click.echo(
+            f"whether an operator runs can't be seen ({error}); going on, which does no harm", err=True
+        )
+        leader = None
+    if leader is not None:
+        raise click.UsageError(
+            f"an operator runs ({leader}), and does all this by itself: leave --offline out"
+        )
+    recorder = EventRecorder(api, "assetlock-revoke")
+    telling = asyncio.create_task(recorder.run())
+    try:
+        key = AssetKey(namespace, asset)
+        left = await revoke(
+            api, clock, key, by, EventTeller(recorder), lambda _, write: click.echo(_told(write))
+        )
+        await recorder.drain()
+        return left
+    finally:
+        telling.cancel()
+
+
+async def _end(api: Api, namespace: str, tenure: Tenure) -> bool:
+    """Delete the AssetLock, or the Lease made by hand, in whatever version, but never another acquisition's."""
+    lease = tenure.leases[0].name
+    resource, name = (ASSETLOCKS, tenure.lock_name) if tenure.lock_name else (LEASES, lease)
+    perhaps_done = False
+    for _ in range(TRIES):
+        try:
+            present = await api.get(resource, namespace, name)
+            if not _is_of(tenure, present):
+                return perhaps_done
+            uid, version = present["metadata"]["uid"], present["metadata"]["resourceVersion"]
+            await api.delete(resource, namespace, name, uid=uid, resource_version=version)
+        except NotFound:
+            return perhaps_done
+        except OutcomeUnknown:
+            perhaps_done = True
+        except Conflict:
+            continue
+        else:
+            return True
+    raise click.ClickException(f"{resource.kind} {name} changes all the time; try again")
+
+
+def _is_of(tenure: Tenure, present: Object) -> bool:
+    meta = present["metadata"]
+    if tenure.lock_name:
+        return bool(meta["uid"] == tenure.acquisition)
+    own = meta["labels"].get(names.ASSET_LABEL, "")
+    return [now.acquisition for now in _tenures(meta["namespace"], own, [present])] == [tenure.acquisition]
+
+
+def _tenures(namespace: str, asset: str, leases: Sequence[Object]) -> list[Tenure]:
+    now = datetime.datetime.now(datetime.UTC)
+    observed = (
+        ObservedLease(slot, Lease.model_validate(raw), now)
+        for raw in leases
+        if (slot := names.slot_of(asset, raw["metadata"]["name"])) is not None
+    )
+    return tenures_of(Observation(now, namespace, asset, leases=tuple(observed)))
+
+
+def whose(tenure: Tenure) -> str:
+    """What somebody held with, for people."""
+    by = f"AssetLock {tenure.lock_name}" if tenure.lock_name else f"Lease {tenure.leases[0].name}"
+    return f"{by} of {HeldBy(tenure.identity.username, tenure.identity.pod_uid, tenure.since)}"
+
+
+async def _asset(api: Api, namespace: str, name: str) -> Asset:
+    return Asset.model_validate(await api.get(ASSETS, namespace, name))
+
+
+def _told(write: Write) -> str:
+    """A step that was made, for people."""
+    match write:
+        case WriteLockStatus(body=body):
+            return f"AssetLock {body['metadata']['name']}: {body['status']['state']}"
+        case DeleteLease(name=name):
+            return f"Lease {name}: deleted"
+        case WriteAssetStatus(body=body):
+            token = body["status"]["fencingToken"]
+            return f"Asset {body['metadata']['name']}: no holder; the fencing token stays {token}"
+        case PatchTarget(target=observed):
+            return f"{observed.target.kind} {observed.target.name}: stamp removed"
+        case PatchNamespace(namespace=space):
+            return f"Namespace {space.name}: guard removed"
+        case _:
+            return type(write).__name__

@@ -1,0 +1,89 @@
+"""``assetlock revoke``: ends the lock that others hold on an asset, with the operator's help or, offline, without."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pathlib
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from assetlock.kube.config import ClusterConfig
+
+
+class _Unfinished(click.ClickException):
+    """Something of the lock is left."""
+
+    exit_code = os.EX_TEMPFAIL
+
+
+@click.command()
+@click.argument("asset")
+@click.option("-n", "--namespace", help="The asset's namespace. Default: the kubeconfig's.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=pathlib.Path, exists=True, dir_okay=False),
+    envvar="KUBECONFIG",
+    help="Default: $KUBECONFIG, else ~/.kube/config, else the ServiceAccount of the pod.",
+)
+@click.option(
+    "--offline",
+    is_flag=True,
+    help="Without an operator: take the fence down with your own rights, in the group assetlock:break-glass.",
+)
+def revoke(asset: str, namespace: str | None, kubeconfig: pathlib.Path | None, offline: bool) -> None:
+    """End the lock that others hold on ASSET, and say whose it was.
+
+    This needs the verb "unlock" on the asset, and the right to delete its AssetLock or Lease. The next in line gets
+    the lock. If it is free already, nothing happens.
+
+    While no operator runs nobody takes the fence down: --offline does it, step by step, and may be repeated.
+    """
+    from assetlock.kube.config import load_config
+
+    config = load_config(kubeconfig)
+    where = namespace or config.namespace
+    asyncio.run(_offline(config, where, asset) if offline else _online(config, where, asset))
+
+
+async def _online(config: ClusterConfig, namespace: str, asset: str) -> None:
+    from assetlock.cli import _revoking
+    from assetlock.kube.api import Api
+    from assetlock.kube.http import HttpTransport
+
+    api = Api(HttpTransport(config))
+    try:
+        ended = await _revoking.end_acquisitions(api, namespace, asset)
+        for tenure in ended:
+            click.echo(f"revoked {_revoking.whose(tenure)}")
+        if not ended:
+            click.echo(f"nobody holds asset {asset} in namespace {namespace}")
+        elif not await _revoking.is_over(api, namespace, asset, ended):
+            raise _Unfinished(
+                "no operator acts on it, so the fence stays; start one, or take it down with --offline"
+            )
+    finally:
+        await api.close()
+
+
+async def _offline(config: ClusterConfig, namespace: str, asset: str) -> None:
+    from assetlock.cli import _revoking
+    from assetlock.core import names
+    from assetlock.kube.api import Api
+    from assetlock.kube.http import HttpTransport
+    from assetlock.kube.impersonation import in_group
+
+    acting, me = await in_group(config, names.BREAK_GLASS_GROUP)
+    click.echo(f"acting as {me.username} in the groups {', '.join(me.groups)}")
+    api = Api(HttpTransport(acting))
+    try:
+        left = await _revoking.take_down(api, namespace, asset, me.username)
+    finally:
+        await api.close()
+    for why in left:
+        click.echo(f"left: {why}", err=True)
+    if left:
+        raise _Unfinished(f"asset {asset} in namespace {namespace} is not free yet")
+    click.echo(f"asset {asset} in namespace {namespace} is free")
