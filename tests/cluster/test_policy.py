@@ -121,6 +121,21 @@ def test_writes_that_change_nothing_pass(locked: Cluster) -> None:
     locked.patch("configmap", "settings", colour("red"), user=STRANGER)
 
 
+def test_only_oneself_is_named_as_who_set_the_targets_of_an_asset(cluster: Cluster) -> None:
+    target = {"apiVersion": "v1", "kind": "ConfigMap", "name": "settings"}
+    asset = {"apiVersion": names.API_VERSION, "kind": "Asset", "spec": {"targets": [target]}}
+
+    def made_by(setter: str, name: str) -> str:
+        metadata = {"name": name, "annotations": {names.SETTER_ANNOTATION: setter}}
+        return cluster.create({**asset, "metadata": metadata}, user=STRANGER)
+
+    assert "targets-set-by is written by the operator alone" in made_by("root\nsystem:masters", "forged")
+    assert made_by(f"{STRANGER}\nsystem:masters\nsystem:authenticated", "honest") == ""
+    taken = {"metadata": {"annotations": {names.SETTER_ANNOTATION: None}}}
+    complaint = cluster.patch("asset", "honest", taken, user=STRANGER, check=False)
+    assert "targets-set-by is written by the operator alone" in complaint
+
+
 def test_unlabelled_objects_are_not_affected(locked: Cluster) -> None:
     locked.create(config_map("free"), user=STRANGER)
     locked.patch("configmap", "free", colour("blue"), user=STRANGER)

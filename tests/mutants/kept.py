@@ -77,6 +77,30 @@ MUTANTS = (
         "",
     ),
     Mutant(
+        "let planted stamps count once the label is there",
+        "core/fencing.py",
+        "stamps = {**_planted(target), situation.stamp_key: str(stamp)}",
+        "stamps = {situation.stamp_key: str(stamp)}",
+    ),
+    Mutant(
+        "take a label that is absent for one that is not in the list",
+        "core/selection.py",
+        'return value is None or value not in requirement.values',
+        'return value is not None and value not in requirement.values',
+    ),
+    Mutant(
+        "believe a proof although the policy has just changed",
+        "controller/proofs.py",
+        "now + min(longest, max(SHORTEST, now - self._wall.since))",
+        "now + longest",
+    ),
+    Mutant(
+        "let who changes anything of an asset stand for its targets",
+        "admission/decide_assets.py",
+        "    if after != before:\n        setter =",
+        "    if after:\n        setter =",
+    ),
+    Mutant(
         "pass the Lease on before the AssetLock is terminal",
         "core/decide.py",
         "    ending.end_locks,\n    granting.pass_on,\n",

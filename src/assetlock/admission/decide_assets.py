@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from assetlock.admission import differences, facts, verdict
-from assetlock.admission.review import Object, Review, mapping, text
-from assetlock.admission.verdict import Admitted, Refused, Verdict
-from assetlock.core import messages
+from assetlock.admission.review import Object, Review, annotations_of, mapping, metadata_of, text
+from assetlock.admission.verdict import Admitted, PatchOperation, Refused, Verdict
+from assetlock.core import messages, names
+from assetlock.core.setter import Setter
 
 MOST_NAMED = 5
 
@@ -58,15 +59,29 @@ def new_targets(review: Review) -> list[NamedTarget]:
 
 
 def decided(review: Review, denied: Iterable[NamedTarget]) -> Verdict:
-    """Let it through unless the requester may not update some of the targets."""
+    """Record the requester with targets that it may update; refuse if it may not update some of them."""
     targets = list(denied)
     if not targets:
-        return Admitted()
+        return Admitted(_signed(review))
     named = ", ".join(str(target) for target in targets[:MOST_NAMED])
     more = f" and {len(targets) - MOST_NAMED} more" if len(targets) > MOST_NAMED else ""
     return verdict.forbidden(
         f"{review.requester.username} may not update {named}{more}, and nobody can lock what they could not "
         f"change: take it out of spec.targets, or have the right to update it granted"
+    )
+
+
+def _signed(review: Review) -> tuple[PatchOperation, ...]:
+    """Who set the targets: the requester if they change, else who it was before, whatever the write says."""
+    before, after = (_raw_targets(asset) for asset in (review.old, review.new))
+    setter: str | None = annotations_of(review.old).get(names.SETTER_ANNOTATION)
+    if after != before:
+        setter = str(Setter(review.requester.username, review.requester.groups)) if after else None
+    present = metadata_of(review.new).get("annotations")
+    return verdict.changes(
+        ("metadata", "annotations"),
+        present if isinstance(present, dict) else None,
+        {names.SETTER_ANNOTATION: setter},
     )
 
 
@@ -78,9 +93,13 @@ def _changes_nothing(review: Review) -> bool:
     )
 
 
-def _targets(asset: Object, namespace: str) -> Iterable[NamedTarget]:
+def _raw_targets(asset: Object) -> list[Any]:
     targets: Any = mapping(asset.get("spec")).get("targets")
-    for item in targets if isinstance(targets, list) else ():
+    return targets if isinstance(targets, list) else []
+
+
+def _targets(asset: Object, namespace: str) -> Iterable[NamedTarget]:
+    for item in _raw_targets(asset):
         fields: Mapping[str, Any] = mapping(item)
         yield NamedTarget(
             text(fields.get("apiVersion")),

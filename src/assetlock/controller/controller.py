@@ -13,6 +13,7 @@ from typing import Any
 from assetlock.controller.cache import AssetKey, Cache
 from assetlock.controller.clock import Clock
 from assetlock.controller.namespaces import Namespaces, needed_by
+from assetlock.controller.permits import Permits
 from assetlock.controller.pods import Pods
 from assetlock.controller.reconciler import Reconciler, Teller
 from assetlock.controller.targets import Targets
@@ -40,11 +41,21 @@ class Controller:
         self._clock = clock
         self._cache = Cache()
         self._queue: WorkQueue[AssetKey] = WorkQueue(clock)
-        self._targets = Targets(api, Discovery(api, clock=clock.monotonic), clock, self._queue.add)
+        discovery = Discovery(api, clock=clock.monotonic)
+        self._targets = Targets(api, discovery, clock, self._queue.add)
         self._namespaces = Namespaces(api, clock, self._queue.add)
         self._pods = Pods(api, clock, self._queue.add)
+        self._permits = Permits(api, discovery, clock, self._queue.add)
         self._reconciler = Reconciler(
-            api, self._cache, self._targets, self._namespaces, self._pods, clock, teller, limits
+            api,
+            self._cache,
+            self._targets,
+            self._namespaces,
+            self._pods,
+            self._permits,
+            clock,
+            teller,
+            limits,
         )
         self._relist = asyncio.Event()
         self._listed_at: float | None = None
@@ -69,6 +80,7 @@ class Controller:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._keep_listing())
+                tasks.create_task(self._permits.run())
                 for _ in range(WORKERS):
                     tasks.create_task(self._work())
         finally:
@@ -129,5 +141,6 @@ class Controller:
                 self._queue.add(key)
         self._targets.retire(self._cache.known())
         self._namespaces.retire(self._cache.known())
+        self._permits.retire(self._cache.known())
         await self._namespaces.free(set().union(*map(needed_by, self._cache.assets)))
         self._listed_at = self._clock.monotonic()

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from assetlock.controller.cache import AssetKey, Cache
 from assetlock.controller.clock import Clock
 from assetlock.controller.namespaces import Namespaces
+from assetlock.controller.permits import Permits
 from assetlock.controller.pods import Pods
 from assetlock.controller.targets import Targets, explain
 from assetlock.core import queue
@@ -82,6 +83,7 @@ class Reconciler:
         targets: Targets,
         namespaces: Namespaces,
         pods: Pods,
+        permits: Permits,
         clock: Clock,
         teller: Teller,
         limits: Limits,
@@ -94,6 +96,7 @@ class Reconciler:
         self._targets = targets
         self._namespaces = namespaces
         self._pods = pods
+        self._permits = permits
         self._clock = clock
         self._teller = teller
         self._limits = limits
@@ -146,6 +149,7 @@ class Reconciler:
             targets=targets,
             namespaces=namespaces,
             pods=pods,
+            denied=self._permits.denied(key, asset),
             limits=self._limits,
             revocation=self._revocation,
         )
@@ -294,8 +298,10 @@ class Reconciler:
         return self._clock.monotonic() + max(0.0, (moment - self._clock.now()).total_seconds()) + LATE
 
     def _recheck_at(self, key: AssetKey) -> float | None:
-        """When what could not be fenced is worth another try."""
-        return self._earliest(self._targets.recheck_at(key), self._namespaces.recheck_at(key))
+        """When what could not be fenced is worth another try, or rights are to be asked for again."""
+        return self._earliest(
+            self._targets.recheck_at(key), self._namespaces.recheck_at(key), self._permits.recheck_at(key)
+        )
 
     @staticmethod
     def _earliest(*moments: float | None) -> float | None:

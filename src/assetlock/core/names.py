@@ -21,6 +21,7 @@ ACQUISITION_ANNOTATION = f"{GROUP}/acquisition"
 LOCK_ANNOTATION = f"{GROUP}/lock"
 POD_ANNOTATION = f"{GROUP}/pod"
 TOKEN_ANNOTATION = f"{GROUP}/token"
+SETTER_ANNOTATION = f"{GROUP}/targets-set-by"
 BIND_TO_ANNOTATION = f"{GROUP}/bind-to"
 
 STAMP_SUFFIX = f".fence.{GROUP}/holders"

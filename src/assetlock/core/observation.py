@@ -93,7 +93,7 @@ class Observation:
     ``ObservedLease.seen`` and ``locks_seen`` (by UID) say when this process first saw the present term of a Lease
     and each AssetLock, on the clock that ``now`` was read from: a time in a record is believed only
     as far as it does not lie after that. ``pods`` has (by UID) what became of pods that hold or wait, as far as that
-    is known.
+    is known. ``denied`` has the targets that may not be updated by who set them, ``None`` while nobody knows.
     """
 
     now: datetime.datetime
@@ -106,6 +106,7 @@ class Observation:
     targets: tuple[ObservedTarget, ...] = ()
     namespaces: tuple[ObservedNamespace, ...] = ()
     pods: Mapping[str, Fate] = dataclasses.field(default_factory=dict)
+    denied: tuple[Target, ...] | None = None
     limits: Limits = dataclasses.field(default_factory=Limits)
     revocation: Revocation | None = None
 

@@ -9,8 +9,10 @@ from typing import Any
 from assetlock.core import glass, names, tenure
 from assetlock.core.acquisition import Acquisition, Ending
 from assetlock.core.decision import Body
+from assetlock.core.messages import shortened
 from assetlock.core.queue import SHOWN
 from assetlock.core.selection import described
+from assetlock.core.setter import setter_of
 from assetlock.core.situation import Situation
 from assetlock.model.asset import Asset, AssetStatus, Holder, QueueEntry, Target
 from assetlock.model.assetlock import AssetLock, AssetLockStatus, LockState
@@ -22,6 +24,8 @@ HOLDER_ALIVE = "HolderAlive"
 
 NAMED = 3
 """So many holders are named to somebody who waits, then it is said how many more there are."""
+
+MOST_DENIED_SHOWN = 5
 
 
 def asset_body(situation: Situation, holders: Sequence[Holder], token: int) -> Body:
@@ -202,7 +206,27 @@ def _asset_conditions(situation: Situation) -> list[Condition]:
         fenced = _missing(missing)
     else:
         fenced = ("True", "Fenced", f"all {len(wanted)} targets can be fenced")
-    return _conditions(situation, asset, {"Ready": ready, "Fenced": fenced})
+    conditions = _conditions(situation, asset, {"Ready": ready, "Fenced": fenced, **_permitted(situation)})
+    return [c for c in conditions if c.type != "TargetsPermitted" or asset.spec.targets]
+
+
+def _permitted(situation: Situation) -> dict[str, tuple[str, str, str]]:
+    """The condition TargetsPermitted; none while it is not known, so that what it said before stays."""
+    denied, setter = situation.observation.denied, setter_of(_asset(situation).metadata.annotations)
+    if denied is None or setter is None:
+        return {}
+    who = f"{shortened(setter.username)}, who set the targets,"
+    if not denied:
+        return {"TargetsPermitted": ("True", "Permitted", f"{who} may update them")}
+    named = ", ".join(_what(target) for target in denied[:MOST_DENIED_SHOWN])
+    more = f" and {len(denied) - MOST_DENIED_SHOWN} more" if len(denied) > MOST_DENIED_SHOWN else ""
+    message = f"{who} may not update {named}{more}; locks work, but somebody who may should name them anew"
+    return {"TargetsPermitted": ("False", "RightLost", message)}
+
+
+def _what(target: Target) -> str:
+    where = f" in namespace {target.namespace}" if target.namespace else ""
+    return f"{target.kind} {target.name}{where}" if target.name else f"every {target.kind}{where}"
 
 
 def _fenced(situation: Situation) -> int:
