@@ -85,8 +85,8 @@ MUTANTS = (
     Mutant(
         "take a label that is absent for one that is not in the list",
         "core/selection.py",
-        'return value is None or value not in requirement.values',
-        'return value is not None and value not in requirement.values',
+        "return value is None or value not in requirement.values",
+        "return value is not None and value not in requirement.values",
     ),
     Mutant(
         "believe a proof although the policy has just changed",
