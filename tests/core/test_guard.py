@@ -15,9 +15,7 @@ from assetlock.model.asset import Target
 
 NAMES = st.from_regex(r"[a-z][a-z0-9.-]{0,20}", fullmatch=True)
 USERNAMES = st.text(st.characters(exclude_characters="\n"), min_size=1)
-TARGETS = st.builds(
-    GuardedTarget, NAMES, NAMES, st.uuids().map(str), st.lists(st.sampled_from(["attach", "exec"])).map(tuple)
-)
+TARGETS = st.builds(GuardedTarget, NAMES, NAMES, st.lists(st.sampled_from(["attach", "exec"])).map(tuple))
 HOLDERS = st.builds(StampedHolder, st.integers(min_value=1), st.builds(Identity, USERNAMES))
 
 

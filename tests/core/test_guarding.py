@@ -44,9 +44,7 @@ def test_subresources_are_closed_before_the_stamps_and_opened_after_them(world: 
     ]
     guard = world.guard()
     assert guard is not None
-    assert guard.targets == (
-        GuardedTarget("deployments.apps", "web", world.targets["web"]["metadata"]["uid"]),
-    )
+    assert guard.targets == (GuardedTarget("deployments.apps", "web"),)
     assert [holder.identity.username for holder in guard.holders] == ["alice"]
     world.withdraw("first")
     assert kinds(world.settle()) == [
@@ -69,15 +67,24 @@ def test_without_subresources_a_lock_writes_nothing_on_the_namespace() -> None:
     assert "PatchNamespace" not in kinds(world.settle())
 
 
-def test_a_target_made_anew_is_guarded_before_it_is_stamped(world: World) -> None:
+def test_a_target_made_anew_under_its_name_was_guarded_all_the_time(world: World) -> None:
     world.ask("first", "alice")
     world.settle()
+    del world.targets["web"]
+    assert "PatchNamespace" not in kinds(world.settle())
     world.make_target("web", scales=True)
-    written = kinds(world.settle())
-    assert written.index("PatchNamespace") < written.index("PatchTarget")
+    assert "PatchNamespace" not in kinds(world.settle())
+    assert world.stamped_users("web") == ["alice"]
+
+
+def test_what_can_not_be_looked_at_for_a_while_stays_closed(world: World) -> None:
+    world.ask("first", "alice")
+    world.settle()
+    world.problems["web"] = "Deployment objects can't be watched"
+    world.settle()
     guard = world.guard()
     assert guard is not None
-    assert guard.targets[0].uid == world.targets["web"]["metadata"]["uid"]
+    assert guard.targets == (GuardedTarget("deployments.apps", "web"),)
 
 
 def test_a_guard_that_somebody_took_off_comes_back_while_the_lock_is_held(world: World) -> None:
@@ -94,7 +101,7 @@ def test_a_guard_that_somebody_took_off_comes_back_while_the_lock_is_held(world:
 
 def test_a_guard_that_a_former_leader_left_behind_is_removed(world: World) -> None:
     key = names.guard_key("vm-1", NAMESPACE)
-    world.spaces[NAMESPACE]["metadata"]["annotations"] = {key: "deployments.apps/web u-1\n3 - alice"}
+    world.spaces[NAMESPACE]["metadata"]["annotations"] = {key: "deployments.apps/web\n3 - alice"}
     world._touch(world.spaces[NAMESPACE])
     decision = decide(world.observe())
     assert kinds(list(decision.writes)) == ["PatchNamespace"]
@@ -102,9 +109,15 @@ def test_a_guard_that_a_former_leader_left_behind_is_removed(world: World) -> No
     assert decision.confirm == (d.ConfirmAsset(world.asset["metadata"]["resourceVersion"]),)
     world.settle()
     assert world.guard() is None
+
+
+def test_the_next_token_is_higher_than_that_of_a_guard_left_behind(world: World) -> None:
+    meta = world.spaces[NAMESPACE]["metadata"]
+    meta["annotations"][names.guard_key("vm-1", NAMESPACE)] = "deployments.apps/web\n3 - alice"
+    world._touch(world.spaces[NAMESPACE])
     world.ask("next", "bob")
     world.settle()
-    assert world.locks["next"]["status"]["fencingToken"] == 1
+    assert world.locks["next"]["status"]["fencingToken"] == 4
 
 
 def test_a_guard_never_goes_to_a_lower_token(world: World) -> None:
@@ -112,7 +125,7 @@ def test_a_guard_never_goes_to_a_lower_token(world: World) -> None:
     world.settle()
     meta = world.spaces[NAMESPACE]["metadata"]
     [key] = meta["annotations"]
-    meta["annotations"][key] = f"deployments.apps/web {world.targets['web']['metadata']['uid']}\n9 - bob"
+    meta["annotations"][key] = "deployments.apps/web\n9 - bob"
     world._touch(world.spaces[NAMESPACE])
     assert "PatchNamespace" not in kinds(world.settle())
 

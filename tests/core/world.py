@@ -311,9 +311,9 @@ class World:
         self.announced.append((asset, token))
 
     def _guards(self, target: str, user: str) -> bool:
-        guard, uid = self.guard(), self.targets[target]["metadata"]["uid"]
+        guard = self.guard()
         users = [holder.identity.username for holder in guard.holders] if guard else []
-        return guard is not None and uid in [line.uid for line in guard.targets] and user in users
+        return guard is not None and target in [line.name for line in guard.targets] and user in users
 
     def _named(self) -> list[str]:
         return [target["name"] for target in self.asset["spec"]["targets"]] if self.asset else []
@@ -373,16 +373,15 @@ class World:
     def _target(self, name: str, wanted: bool) -> ObservedTarget:
         raw = self.targets.get(name)
         target = Target(api_version="v1", kind="ConfigMap", name=name)
-        if raw is None:
+        if self.problems.get(name):
             return ObservedTarget(target, problem=self.problems.get(name), wanted=wanted)
-        meta = copy.deepcopy(raw["metadata"])
+        meta = copy.deepcopy(raw["metadata"]) if raw else {}
         return ObservedTarget(
             target,
-            uid=meta["uid"],
-            resource_version=meta["resourceVersion"],
-            labels=meta["labels"],
-            annotations=meta["annotations"],
-            problem=self.problems.get(name),
+            uid=meta.get("uid"),
+            resource_version=meta.get("resourceVersion", ""),
+            labels=meta.get("labels", {}),
+            annotations=meta.get("annotations", {}),
             wanted=wanted,
             resource="deployments.apps" if name in self.scalable else "configmaps",
             namespace=NAMESPACE,

@@ -174,9 +174,7 @@ class Judges:
         assert names.GUARDED_LABEL in metadata.get("labels", {}), f"{namespace} is not labelled"
         value = metadata.get("annotations", {}).get(names.guard_key(asset, namespace), "")
         target, *holders = value.split("\n")
-        assert target.startswith("deployments.apps/web "), (
-            f"{new} was announced while the guard was {value!r}"
-        )
+        assert target == "deployments.apps/web", f"{new} was announced while the guard was {value!r}"
         assert holders == [f"{new.token} - {new.user}"], (
             f"{new} was announced while {holders} were guarded for"
         )

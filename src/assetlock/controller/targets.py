@@ -40,15 +40,15 @@ class _Watched:
     task: asyncio.Task[None]
     objects: Objects
 
-    def observed(self, target: Target, raw: Raw, *, wanted: bool = True) -> ObservedTarget:
-        """One of the objects, as a target."""
-        meta = raw["metadata"]
+    def observed(self, target: Target, raw: Raw | None, *, wanted: bool = True) -> ObservedTarget:
+        """One of the objects, as a target; ``None`` where there is none of that name."""
+        meta = raw["metadata"] if raw else {}
         return ObservedTarget(
             target,
-            uid=meta["uid"],
-            resource_version=meta["resourceVersion"],
-            labels=labels_of(raw),
-            annotations=annotations_of(raw),
+            uid=meta.get("uid"),
+            resource_version=meta.get("resourceVersion", ""),
+            labels=labels_of(raw) if raw else {},
+            annotations=annotations_of(raw) if raw else {},
             wanted=wanted,
             resource=self.resource.full_name,
             namespace=self.place.namespace,
@@ -176,7 +176,7 @@ class Targets:
             return [ObservedTarget(target, problem=str(error))]
         if target.selector is None:
             raw = watched.objects.by_name.get(target.name or "")
-            found = [watched.observed(target, raw)] if raw else []
+            found = [watched.observed(target, raw)]
         else:
             selected = self._selected(key, target, target.selector, watched)
             found = [self._unless_problem(key, each) for each in selected]

@@ -2,7 +2,7 @@
 
 A Scale, an Eviction or the options of exec show nothing of the object behind them, so no stamp is seen there; but
 the policy inside the API server can read the namespace. The value has a line for each target whose subresources
-are closed: resource and name, UID, and what the asset closes besides scale and eviction. Then come the holders, on
+are closed: resource and name, and what the asset closes besides scale and eviction. Then come the holders, on
 lines like a stamp's. With no target on it, it only keeps the namespace from being deleted.
 """
 
@@ -28,21 +28,19 @@ class GuardedTarget:
 
     resource: str
     name: str
-    uid: str
     closed: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return " ".join([f"{self.resource}/{self.name}", self.uid, *self.closed])
+        return " ".join([f"{self.resource}/{self.name}", *self.closed])
 
     @classmethod
     def parse(cls, text: str) -> GuardedTarget:
         """Read what ``str`` wrote; raises ValueError for anything else."""
-        thing, _, rest = text.partition(" ")
+        thing, *closed = text.split(" ")
         resource, _, name = thing.partition("/")
-        uid, *closed = rest.split(" ")
-        if not resource or not name or not uid:
+        if not resource or not name:
             raise ValueError(f"not a guarded target: {text!r}")
-        return cls(resource, name, uid, tuple(closed))
+        return cls(resource, name, tuple(closed))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -61,18 +61,17 @@ def _missing(situation: Situation, space: ObservedNamespace) -> PatchNamespace |
 def _wanted(situation: Situation, space: ObservedNamespace) -> Guard | None:
     """The guard that belongs on the namespace now; ``None`` for none.
 
+    A target that is made anew under its name is guarded already; what can't be looked at for a while stays closed.
     For targets without subresources in the asset's own namespace none is needed: what keeps that from being deleted
     is the Asset in it.
     """
     holders, exempt = fencing.admitted(situation)
-    there = [
-        target
-        for target in situation.observation.targets
-        if target.wanted and target.uid and target.namespace == space.name and not target.problem
-    ]
-    lines = [_line(situation, target) for target in there if guard.needs_lines(target)]
-    is_foreign = space.name != situation.observation.namespace
-    if not holders or not (lines or (there and is_foreign)):
+    there = [t for t in situation.observation.targets if t.wanted and t.namespace == space.name]
+    lines = {_line(situation, target) for target in there if guard.needs_lines(target)}
+    if (present := situation.guard(space)) and any(t.problem for t in situation.observation.targets):
+        lines |= set(present.targets)
+    is_foreign = space.name != situation.observation.namespace and any(target.uid for target in there)
+    if not holders or not (lines or is_foreign):
         return None
     return Guard(tuple(sorted(lines, key=str)), holders, exempt)
 
@@ -80,12 +79,8 @@ def _wanted(situation: Situation, space: ObservedNamespace) -> Guard | None:
 def _line(situation: Situation, target: ObservedTarget) -> GuardedTarget:
     asset = situation.observation.asset
     also = set(asset.spec.guarded_subresources) if asset else set()
-    return GuardedTarget(
-        target.resource,
-        target.target.name or "",
-        target.uid or "",
-        tuple(sorted(also & target.subresources)),
-    )
+    closed = tuple(sorted(also & target.subresources))
+    return GuardedTarget(target.resource, target.target.name or "", closed)
 
 
 def _patch(

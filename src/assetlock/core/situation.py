@@ -104,7 +104,7 @@ class Situation:
     def unfenceable(self) -> str | None:
         """Why one of the targets can't be fenced, ready to be read; ``None`` when all can."""
         wanted = [target for target in self.observation.targets if target.wanted]
-        places = {target.namespace for target in wanted if target.uid}
+        places = {target.namespace for target in wanted}
         problems = (
             *(target.problem for target in wanted),
             *map(guard.unguardable, wanted),
