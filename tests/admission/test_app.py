@@ -26,7 +26,7 @@ from assetlock.kube.recorder import EventRecorder
 from assetlock.kube.transport import Reply, Unreachable
 from tests.admission.reviews import KEY, UID, body, config_map, lease, stamped, user
 
-PATHS = ("/fence", "/assets", "/assetlocks", "/leases")
+PATHS = ("/fence", "/subresources", "/namespaces", "/creations", "/assets", "/assetlocks", "/leases")
 
 
 class Nowhere:
@@ -140,7 +140,7 @@ async def _decided_by_all(review: Any) -> None:
     ours = webhooks()
     for decide in (ours.fence, ours.assetlocks):
         await decide(review)
-    for asking in (ours.assets, ours.leases):
+    for asking in (ours.assets, ours.leases, ours.subresources, ours.namespaces, ours.creations):
         try:
             await asking(review)
         except Unreachable:

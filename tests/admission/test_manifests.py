@@ -51,17 +51,39 @@ def test_only_webhooks_on_our_own_group_fail_closed() -> None:
             assert {verb for rule in webhook["rules"] for verb in rule["operations"]} <= {"CREATE", "UPDATE"}
 
 
-def test_no_webhook_matches_an_unlabelled_object_of_others() -> None:
+def test_no_webhook_matches_an_unlabelled_object_of_others_outside_guarded_namespaces() -> None:
+    guarded = {names.GUARDED_LABEL: "true"}
     for webhook in _webhooks(ALL[-1]):
-        groups = {group for rule in webhook["rules"] for group in rule["apiGroups"]}
-        assert groups == {names.GROUP} or webhook["objectSelector"]
+        groups = {group for rule in webhook.get("rules", []) for group in rule["apiGroups"]}
+        is_guarded = webhook["namespaceSelector"].get("matchLabels") == guarded
+        assert groups == {names.GROUP} or webhook["objectSelector"] or is_guarded
+
+
+def test_nothing_in_kube_system_meets_what_is_matched_by_namespace() -> None:
+    matching = [m["spec"]["matchConstraints"] for m in ALL if m["kind"] == "ValidatingAdmissionPolicy"]
+    for one in (*matching, *_webhooks(ALL[-1])):
+        selector = one.get("namespaceSelector") or {}
+        for expression in selector.get("matchExpressions", []) if "matchLabels" in selector else []:
+            assert (expression["operator"], expression["values"]) == ("NotIn", ["kube-system"])
+            break
+        else:
+            assert "matchLabels" not in selector
+
+
+def test_no_webhook_and_no_policy_ever_sees_a_binding() -> None:
+    rules = [rule for webhook in _webhooks(ALL[-1]) for rule in webhook.get("rules", [])]
+    for policy in (m for m in ALL if m["kind"] == "ValidatingAdmissionPolicy"):
+        rules += policy["spec"]["matchConstraints"]["resourceRules"]
+    seen = {resource for rule in rules for resource in rule["resources"]}
+    assert not seen & {"pods/binding", "bindings", "*/*", "pods/*", "*/binding"} - {"*"}
 
 
 def test_a_url_takes_the_place_of_the_service() -> None:
     configuration = copy.deepcopy(ALL[-1])
     located(configuration, "https://127.0.0.1:9443/", "PEM")
     urls = {webhook["clientConfig"]["url"] for webhook in _webhooks(configuration)}
-    assert urls == {f"https://127.0.0.1:9443/{path}" for path in ("fence", "assets", "assetlocks", "leases")}
+    paths = ("fence", "subresources", "namespaces", "creations", "assets", "assetlocks", "leases")
+    assert urls == {f"https://127.0.0.1:9443/{path}" for path in paths}
     assert all("service" not in webhook["clientConfig"] for webhook in _webhooks(configuration))
     assert all(webhook["clientConfig"]["caBundle"] == "UEVN" for webhook in _webhooks(configuration))
 

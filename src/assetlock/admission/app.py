@@ -44,6 +44,8 @@ def application(webhooks: Webhooks) -> web.Application:
     app.add_routes(
         [
             web.post("/fence", _reviewing("fence", webhooks.fence)),
+            web.post("/subresources", _reviewing("subresources", webhooks.subresources)),
+            web.post("/namespaces", _reviewing("namespaces", webhooks.namespaces)),
             web.post("/assets", _reviewing("assets", webhooks.assets)),
             web.post("/assetlocks", _reviewing("assetlocks", webhooks.assetlocks)),
             web.post("/leases", _reviewing("leases", webhooks.leases)),

@@ -132,12 +132,11 @@ def refused(
     """Say who holds the object, through the first asset whose holder the requester is not."""
     claim = next(claim for claim in claims if not holds(review, [claim]))
     asset = assets.get((claim.namespace, claim.asset))
-    what = messages.named(review.kind, review.name, review.namespace)
     if asset is not None and not asset.holders and claim.stamp is not None and claim.stamp.holders:
-        message = messages.ending(what, claim.asset, claim.namespace)
+        message = messages.ending(review.title, claim.asset, claim.namespace)
         return verdict.locked(message, retry_after=RETRY_WHILE_FREEING)
-    holders = _holders(claim, asset)
-    message = messages.locked(what, claim.asset, claim.namespace, holders)
+    holders = holders_of(claim, asset)
+    message = messages.locked(review.title, claim.asset, claim.namespace, holders)
     others = [other for other in claims if other is not claim and not holds(review, [other])]
     if others:
         more = ", ".join(f"{other.namespace}/{other.asset}" for other in others[: messages.MOST_HOLDERS])
@@ -170,7 +169,8 @@ def is_current(claim: Claim, asset: facts.AssetFacts | None) -> bool:
     return asset is not None and claim.stamp is not None and asset.token == claim.stamp.token
 
 
-def _holders(claim: Claim, asset: facts.AssetFacts | None) -> list[messages.HeldBy]:
+def holders_of(claim: Claim, asset: facts.AssetFacts | None) -> list[messages.HeldBy]:
+    """Who holds a claim, as far as it is known: from the asset if that is of the claim's time."""
     if asset is not None and asset.holders and (is_current(claim, asset) or claim.stamp is None):
         return [holder.told for holder in asset.holders]
     stamped = claim.stamp.holders if claim.stamp is not None else ()

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from assetlock.admission.verdict import Refused, Verdict
+from assetlock.core import messages
+from assetlock.core.guard import CLOSABLE
 from assetlock.core.identity import Identity
 
 Object = Mapping[str, Any]
@@ -48,7 +50,10 @@ class Requester:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Review:
-    """One write that the API server asks about. ``new`` is empty for DELETE, ``old`` for CREATE."""
+    """One write that the API server asks about. ``new`` is empty for DELETE, ``old`` for CREATE, both for CONNECT.
+
+    ``resource`` is the plural with its group, also where ``kind`` is that of a subresource.
+    """
 
     uid: str
     operation: str
@@ -60,11 +65,22 @@ class Review:
     new: Object
     old: Object
     dry_run: bool = False
+    resource: str = ""
+    requested: str = ""
 
     @property
     def name(self) -> str:
-        """The object's name; from the object, since a request for a whole collection names none."""
-        return str(metadata_of(self.old or self.new).get("name") or "")
+        """The object's name; from the object, since a request for a whole collection names none.
+
+        Only the options of exec and the like have no name of their own: there it is the requested one.
+        """
+        return str(metadata_of(self.old or self.new).get("name") or self.requested)
+
+    @property
+    def title(self) -> str:
+        """What the request is about, as people speak of it."""
+        kind = f"{self.subresource} of {self.resource}" if self.subresource in CLOSABLE else self.kind
+        return messages.named(kind, self.name, self.namespace)
 
 
 def parse(body: bytes) -> Review:
@@ -79,23 +95,19 @@ def parse(body: bytes) -> Review:
     uid, operation = request.get("uid"), request.get("operation")
     if not isinstance(uid, str) or not uid:
         raise BadReview("the request has no uid")
-    if operation not in ("CREATE", "UPDATE", "DELETE"):
-        raise BadReview("the request is none of CREATE, UPDATE and DELETE")
+    if operation not in ("CREATE", "UPDATE", "DELETE", "CONNECT"):
+        raise BadReview("the request is none of CREATE, UPDATE, DELETE and CONNECT")
+    if operation == "CONNECT":
+        return _read(request, uid, operation, NOTHING, NOTHING)
     new, old = _object(request, "object"), _object(request, "oldObject")
     if (operation != "DELETE" and not new) or (operation != "CREATE" and not old):
         raise BadReview(f"a request for {operation} lacks its object")
-    kind = mapping(request.get("kind"))
-    return Review(
-        uid=uid,
-        operation=operation,
-        group=text(kind.get("group")),
-        kind=text(kind.get("kind")),
-        subresource=text(request.get("subResource")),
-        namespace=text(request.get("namespace")),
-        requester=_requester(request.get("userInfo")),
-        new=new if operation != "DELETE" else NOTHING,
-        old=old if operation != "CREATE" else NOTHING,
-        dry_run=request.get("dryRun") is True,
+    return _read(
+        request,
+        uid,
+        operation,
+        new if operation != "DELETE" else NOTHING,
+        old if operation != "CREATE" else NOTHING,
     )
 
 
@@ -141,6 +153,25 @@ def annotations_of(thing: Object) -> dict[str, str]:
 
 def _texts(value: object) -> dict[str, str]:
     return {key: item for key, item in mapping(value).items() if isinstance(item, str)}
+
+
+def _read(request: Mapping[str, Any], uid: str, operation: str, new: Object, old: Object) -> Review:
+    kind, resource = mapping(request.get("kind")), mapping(request.get("resource"))
+    plural, group = text(resource.get("resource")), text(resource.get("group"))
+    return Review(
+        uid=uid,
+        operation=operation,
+        group=text(kind.get("group")),
+        kind=text(kind.get("kind")),
+        subresource=text(request.get("subResource")),
+        namespace=text(request.get("namespace")),
+        requester=_requester(request.get("userInfo")),
+        new=new,
+        old=old,
+        dry_run=request.get("dryRun") is True,
+        resource=f"{plural}.{group}" if group else plural,
+        requested=text(request.get("name")),
+    )
 
 
 def _object(request: Mapping[str, Any], field: str) -> Mapping[str, Any]:

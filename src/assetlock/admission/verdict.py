@@ -55,6 +55,14 @@ def locked(message: str, *, causes: tuple[str, ...] = (), retry_after: int = 1) 
     return Refused(423, "Locked", message, causes, max(1, retry_after))
 
 
+def not_now(refused: Refused) -> Refused:
+    """The same, in the form that makes ``kubectl drain`` say so and try again.
+
+    Without Retry-After: with one, client libraries wait and repeat by themselves, and the user is told nothing.
+    """
+    return dataclasses.replace(refused, code=429, reason="TooManyRequests", retry_after=None)
+
+
 def forbidden(message: str) -> Refused:
     """The requester lacks a right."""
     return Refused(403, "Forbidden", message)

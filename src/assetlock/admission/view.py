@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from assetlock.admission.facts import AssetFacts, asset_facts
-from assetlock.admission.review import Object
+from assetlock.admission.review import Object, annotations_of
 from assetlock.kube.api import Api
 from assetlock.kube.errors import NotFound
 from assetlock.kube.reflector import Reflector
-from assetlock.kube.resources import ASSETS
+from assetlock.kube.resources import ASSETS, NAMESPACES
 
 FRESH_FOR = 90.0
 
@@ -42,6 +42,19 @@ class AssetView:
             return asset_facts(await self._api.get(ASSETS, namespace, name))
         except NotFound:
             return None
+
+    async def locked_in(self, namespace: str) -> dict[str, AssetFacts]:
+        """The assets in a namespace that somebody holds, as they are now, by name."""
+        found = await self._api.list(ASSETS, namespace)
+        facts = {item["metadata"]["name"]: asset_facts(item) for item in found.items}
+        return {name: asset for name, asset in facts.items() if asset.holders}
+
+    async def annotations_of(self, namespace: str) -> Mapping[str, str]:
+        """What is written on a namespace now; nothing if there is none."""
+        try:
+            return annotations_of(await self._api.get(NAMESPACES, None, namespace, metadata_only=True))
+        except NotFound:
+            return {}
 
     def _replace(self, items: list[dict[str, object]], _: str) -> None:
         self._known = {_key(item): asset_facts(item) for item in items}

@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from assetlock.admission import (
     decide_assetlocks,
     decide_assets,
     decide_fence,
     decide_leases,
+    decide_namespaces,
+    decide_subresources,
     differences,
     metrics,
 )
@@ -20,9 +22,9 @@ from assetlock.admission.facts import AssetFacts
 from assetlock.admission.review import Review
 from assetlock.admission.settings import AdmissionSettings
 from assetlock.admission.signs import SignRecorder
-from assetlock.admission.verdict import Verdict
+from assetlock.admission.verdict import Admitted, Refused, Verdict
 from assetlock.admission.view import AssetView
-from assetlock.core import messages, names
+from assetlock.core import names
 from assetlock.kube.errors import KubeError
 from assetlock.kube.recorder import EventRecorder
 from assetlock.model.durations import parse_duration
@@ -36,7 +38,7 @@ def _now() -> datetime.datetime:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Webhooks:
-    """The four webhooks, and what they decide from."""
+    """The webhooks, and what they decide from."""
 
     settings: AdmissionSettings
     view: AssetView
@@ -51,13 +53,36 @@ class Webhooks:
         if decide_fence.admits(review, claims):
             self._note(review, claims)
             return decide_fence.admitted(review, claims)
-        assets = {(c.namespace, c.asset): await self._asset_of(c) for c in claims}
-        refusal = decide_fence.refused(review, claims, assets, self.now())
-        dropped = decide_fence.dropped(review, claims, assets, refusal)
-        if dropped is None:
-            return refusal
-        self._tell_of_drop(review, decide_fence.refusing(review, claims))
-        return dropped
+        assets = await self._assets_of(claims)
+        return self._refused_or_dropped(
+            review, claims, assets, decide_fence.refused(review, claims, assets, self.now())
+        )
+
+    async def subresources(self, review: Review) -> Verdict:
+        """Scaling a target, evicting it, or looking inside."""
+        claims = decide_subresources.claims_on(review, await self.view.annotations_of(review.namespace))
+        if decide_subresources.admits(review, claims):
+            self._note(review, claims)
+            return Admitted()
+        assets = await self._assets_of(claims)
+        return self._refused_or_dropped(
+            review, claims, assets, decide_subresources.refused(review, claims, assets, self.now())
+        )
+
+    async def namespaces(self, review: Review) -> Verdict:
+        """A change of a guarded namespace, or its deletion."""
+        if review.operation != "DELETE":
+            return decide_namespaces.kept(review)
+        there = await self.view.locked_in(review.name)
+        claims = decide_namespaces.claims_on(review, there)
+        if decide_namespaces.admits(review, claims):
+            self._note(review, claims)
+            return Admitted()
+        elsewhere = [claim for claim in claims if claim.namespace != review.name]
+        assets = {(review.name, name): asset for name, asset in there.items()}
+        return decide_namespaces.refused(
+            review, claims, assets | await self._assets_of(elsewhere), self.now()
+        )
 
     async def assets(self, review: Review) -> Verdict:
         """A write to an Asset."""
@@ -87,6 +112,24 @@ class Webhooks:
         )
         return decide_leases.decide(review, terms)
 
+    def _refused_or_dropped(
+        self,
+        review: Review,
+        claims: Sequence[decide_fence.Claim],
+        assets: Mapping[tuple[str, str], AssetFacts | None],
+        refusal: Refused,
+    ) -> Verdict:
+        dropped = decide_fence.dropped(review, claims, assets, refusal)
+        if dropped is None:
+            return refusal
+        self._tell_of_drop(review, decide_fence.refusing(review, claims))
+        return dropped
+
+    async def _assets_of(
+        self, claims: Sequence[decide_fence.Claim]
+    ) -> dict[tuple[str, str], AssetFacts | None]:
+        return {(claim.namespace, claim.asset): await self._asset_of(claim) for claim in claims}
+
     async def _asset_of(self, claim: decide_fence.Claim) -> AssetFacts | None:
         """The claiming asset: from the cache if that is of the stamp's time, else read anew."""
         known = self.view.known(claim.namespace, claim.asset)
@@ -111,7 +154,7 @@ class Webhooks:
         if review.dry_run or not claims:
             return
         if decide_fence.holds(review, claims):
-            if not differences.none(review):
+            if review.operation != "CONNECT" and not differences.none(review):
                 for claim in claims:
                     self.signs.note_write(claim.namespace, claim.asset, review.requester)
         elif decide_fence.breaks_glass(review, claims):
@@ -123,12 +166,12 @@ class Webhooks:
 
     def _tell_of_drop(self, review: Review, claims: Sequence[decide_fence.Claim]) -> None:
         for claim in claims if not review.dry_run else ():
-            note = f"dropped what {review.requester.username} wrote to {_object(review)}"
+            note = f"dropped what {review.requester.username} wrote to {review.title}"
             self._tell(claim, "WriteDropped", note, review.operation)
 
     def _tell_of_break_glass(self, review: Review, claim: decide_fence.Claim) -> None:
         note = (
-            f"{review.requester.username} wrote to {_object(review)} through the lock "
+            f"{review.requester.username} wrote to {review.title} through the lock "
             f"({review.operation}, as group {names.BREAK_GLASS_GROUP})"
         )
         self._tell(claim, "BrokeGlass", note, review.operation)
@@ -138,7 +181,3 @@ class Webhooks:
         metadata = {"name": claim.asset, "namespace": claim.namespace}
         regarding = {"apiVersion": names.API_VERSION, "kind": "Asset", "metadata": metadata}
         self.events.record(regarding, reason, note, type="Warning", action=operation.capitalize())
-
-
-def _object(review: Review) -> str:
-    return messages.named(review.kind, review.name, review.namespace)

@@ -18,6 +18,9 @@ from assetlock.core.stamp import StampedHolder, holder_lines, holders_on
 ALWAYS = frozenset({"scale", "eviction"})
 """The subresources that are closed for every target that has them."""
 
+CLOSABLE = ALWAYS | {"exec", "attach", "portforward"}
+"""And those that an asset may close besides."""
+
 NEVER_GUARDED = "kube-system"
 """Nothing of ours may stand in the way of what runs the cluster."""
 

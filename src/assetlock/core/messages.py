@@ -48,6 +48,14 @@ def asset_locked(asset: str, namespace: str, holders: Sequence[HeldBy]) -> str:
     return f"asset {asset} in namespace {namespace} is locked: {_held(asset, namespace, holders)}"
 
 
+def namespace_locked(namespace: str, held: Sequence[tuple[str, Sequence[HeldBy]]]) -> str:
+    """Why a namespace can't be deleted: the locks in it, each with what is locked and who holds it."""
+    locks = "; ".join(f"{what} is held by {listed(holders)}" for what, holders in held[:MOST_HOLDERS])
+    rest = len(held) - MOST_HOLDERS
+    more = f"; and {rest} more" if rest > 0 else ""
+    return f"namespace {namespace} can't be deleted while others hold locks in it: {locks}{more}"
+
+
 def ending(what: str, asset: str, namespace: str) -> str:
     """Why a write was refused although the lock has just ended."""
     return f"{what} was locked through asset {asset} in namespace {namespace} and is being freed: try again"
