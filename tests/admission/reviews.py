@@ -59,12 +59,17 @@ def body(
     old: dict[str, Any] | None = None,
     kind: str = "ConfigMap",
     subresource: str = "",
+    resource: str = "configmaps",
+    group: str = "",
+    name: str = "",
 ) -> bytes:
     """A review as bytes."""
     request = {
         "uid": "review-1",
         "operation": operation,
-        "kind": {"group": "", "version": "v1", "kind": kind},
+        "kind": {"group": group, "version": "v1", "kind": kind},
+        "resource": {"group": group, "version": "v1", "resource": resource},
+        "name": name,
         "subResource": subresource,
         "namespace": "shop",
         "userInfo": by,

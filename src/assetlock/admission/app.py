@@ -46,6 +46,7 @@ def application(webhooks: Webhooks) -> web.Application:
             web.post("/fence", _reviewing("fence", webhooks.fence)),
             web.post("/subresources", _reviewing("subresources", webhooks.subresources)),
             web.post("/namespaces", _reviewing("namespaces", webhooks.namespaces)),
+            web.post("/creations", _reviewing("creations", webhooks.creations)),
             web.post("/assets", _reviewing("assets", webhooks.assets)),
             web.post("/assetlocks", _reviewing("assetlocks", webhooks.assetlocks)),
             web.post("/leases", _reviewing("leases", webhooks.leases)),

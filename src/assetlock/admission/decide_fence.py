@@ -15,7 +15,7 @@ from assetlock.admission import differences, exempt, facts, verdict
 from assetlock.admission.review import Object, Review, annotations_of, labels_of, metadata_of
 from assetlock.admission.verdict import Admitted, Dropped, PatchOperation, Refused
 from assetlock.core import messages, names
-from assetlock.core.stamp import Stamp
+from assetlock.core.stamp import Stamp, StampedHolder
 from assetlock.model.asset import BrokenGlass
 
 RETRY_WHILE_FREEING = 1
@@ -45,6 +45,13 @@ class Claim:
 def claims_on(review: Review) -> tuple[Claim, ...]:
     """The stamps that fence the object as it is now."""
     return _claims(review.old, _uid(review))
+
+
+def claim_of(asset: str, namespace: str, known: facts.AssetFacts) -> Claim:
+    """The claim of an asset that is locked, as its stamp would have it, on what carries none."""
+    holders = tuple(StampedHolder(known.token, holder.identity) for holder in known.holders)
+    stamp = Stamp("", holders, known.exempt)
+    return Claim(names.stamp_key(asset, namespace), str(stamp), stamp)
 
 
 def admits(review: Review, claims: Sequence[Claim]) -> bool:

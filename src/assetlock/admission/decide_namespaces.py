@@ -16,7 +16,6 @@ from assetlock.admission.facts import AssetFacts
 from assetlock.admission.review import Review, annotations_of, labels_of, metadata_of
 from assetlock.admission.verdict import Admitted, Refused
 from assetlock.core import messages, names
-from assetlock.core.stamp import Stamp, StampedHolder
 
 
 def kept(review: Review) -> Admitted:
@@ -36,18 +35,10 @@ def kept(review: Review) -> Admitted:
 
 def claims_on(review: Review, there: Mapping[str, AssetFacts]) -> tuple[Claim, ...]:
     """The locks that stand against a deletion: of the assets there, and of others with something in there."""
-    own = {
-        names.stamp_key(name, review.name): Stamp(
-            "", tuple(StampedHolder(asset.token, holder.identity) for holder in asset.holders)
-        )
-        for name, asset in sorted(there.items())
-    }
+    own = [decide_fence.claim_of(name, review.name, asset) for name, asset in sorted(there.items())]
     guards = guards_among(annotations_of(review.old))
     elsewhere = [claim(key, found) for key, found in guards.items()]
-    return (
-        *(Claim(key, str(stamp), stamp) for key, stamp in own.items()),
-        *(other for other in elsewhere if other.namespace != review.name),
-    )
+    return (*own, *(other for other in elsewhere if other.namespace != review.name))
 
 
 def admits(review: Review, claims: Sequence[Claim]) -> bool:

@@ -51,8 +51,15 @@ CONTROLLERS = frozenset(
 
 def may_update(review: Review) -> bool:
     """Whether the requester is such a controller, or the kubelet of the very node that it updates."""
-    if review.operation != "UPDATE":
-        return False
+    return review.operation == "UPDATE" and _is_at_home(review)
+
+
+def may_create(review: Review) -> bool:
+    """Whether the requester is such a controller, making what belongs to the holder's things, or that kubelet."""
+    return review.operation == "CREATE" and _is_at_home(review)
+
+
+def _is_at_home(review: Review) -> bool:
     if review.requester.username in CONTROLLERS:
         return True
     is_node = review.group == "" and review.kind == "Node"

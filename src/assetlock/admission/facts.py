@@ -7,10 +7,13 @@ import datetime
 import math
 from collections.abc import Sequence
 
-from assetlock.admission.review import Object, annotations_of, mapping, text
+from pydantic import ValidationError
+
+from assetlock.admission.review import Object, annotations_of, mapping, metadata_of, text
 from assetlock.core import names
 from assetlock.core.identity import NOBODY, Identity, owner_of
 from assetlock.core.messages import HeldBy
+from assetlock.model.selector import LabelSelector
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -22,6 +25,22 @@ class KnownHolder:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class KnownTarget:
+    """A target as an Asset has it: by name or by selector, and in its own namespace where it has none."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str = ""
+    selector: LabelSelector | None = None
+
+    @property
+    def group(self) -> str:
+        """The API group; empty for the core."""
+        return self.api_version.rpartition("/")[0]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class AssetFacts:
     """The parts of an Asset that answers are made of. ``warns``: others' writes are dropped, not refused."""
 
@@ -30,6 +49,8 @@ class AssetFacts:
     default_ttl: str | None = None
     warns: bool = False
     capacity: int = 1
+    exempt: tuple[str, ...] = ()
+    targets: tuple[KnownTarget, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -70,7 +91,17 @@ def asset_facts(asset: Object) -> AssetFacts:
         default_ttl=text(spec.get("defaultTTL")) or None,
         warns=spec.get("onConflict") == "Warn",
         capacity=_whole(spec.get("capacity")) or 1,
+        exempt=tuple(text(item) for item in listed(spec.get("exempt"))),
+        targets=tuple(
+            _target(mapping(item), text(metadata_of(asset).get("namespace")))
+            for item in listed(spec.get("targets"))
+        ),
     )
+
+
+def listed(value: object) -> list[object]:
+    """The value if it is a JSON array, else an empty one."""
+    return value if isinstance(value, list) else []
 
 
 def lease_facts(lease: Object) -> LeaseFacts:
@@ -103,6 +134,20 @@ def seconds_until(holders: Sequence[HeldBy], now: datetime.datetime, *, longest:
     if not ends:
         return longest
     return max(1, min(longest, math.ceil((min(ends) - now).total_seconds())))
+
+
+def _target(fields: Object, namespace: str) -> KnownTarget:
+    try:
+        selector = LabelSelector.model_validate(fields["selector"]) if "selector" in fields else None
+    except ValidationError:
+        selector = None
+    return KnownTarget(
+        text(fields.get("apiVersion")),
+        text(fields.get("kind")),
+        text(fields.get("namespace")) or namespace,
+        text(fields.get("name")),
+        selector,
+    )
 
 
 def _holder(fields: Object) -> KnownHolder:

@@ -15,6 +15,7 @@ from aiohttp import web
 
 from assetlock.admission.access import Access
 from assetlock.admission.app import application
+from assetlock.admission.rules import CreationRules
 from assetlock.admission.settings import AdmissionSettings
 from assetlock.admission.signs import SignRecorder
 from assetlock.admission.tls import GivenFiles, ServingContext, SharedSecret, Source
@@ -62,6 +63,7 @@ async def serving(api: Api, host: str, port: int, settings: AdmissionSettings) -
             tasks.create_task(signs.run(), name="signs"),
             tasks.create_task(events.run(), name="events"),
             tasks.create_task(certificate.run(), name="certificate"),
+            tasks.create_task(CreationRules(api, view).run(), name="creation rules"),
         ]
         try:
             async with _listening(webhooks, certificate, host, port) as bound:

@@ -80,7 +80,8 @@ class Review:
     def title(self) -> str:
         """What the request is about, as people speak of it."""
         kind = f"{self.subresource} of {self.resource}" if self.subresource in CLOSABLE else self.kind
-        return messages.named(kind, self.name, self.namespace)
+        prefix = metadata_of(self.new).get("generateName")
+        return messages.named(kind, self.name or f"{prefix}…", self.namespace)
 
 
 def parse(body: bytes) -> Review:

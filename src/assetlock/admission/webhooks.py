@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from assetlock.admission import (
     decide_assetlocks,
     decide_assets,
+    decide_creations,
     decide_fence,
     decide_leases,
     decide_namespaces,
@@ -84,6 +85,19 @@ class Webhooks:
             review, claims, assets | await self._assets_of(elsewhere), self.now()
         )
 
+    async def creations(self, review: Review) -> Verdict:
+        """A new object, of a kind that there are targets of."""
+        known = self.view.locked_with(review.group, review.kind)
+        claims = decide_creations.claims_on(review, known)
+        if not claims:
+            return Admitted()
+        live = {(one.namespace, one.asset): await self._read(one.namespace, one.asset) for one in claims}
+        claims = decide_creations.claims_on(review, {key: asset for key, asset in live.items() if asset})
+        if decide_creations.admits(review, claims):
+            self._note(review, claims)
+            return Admitted()
+        return decide_fence.refused(review, claims, live, self.now())
+
     async def assets(self, review: Review) -> Verdict:
         """A write to an Asset."""
         refusal = decide_assets.locked(review, self.now())
@@ -135,11 +149,15 @@ class Webhooks:
         known = self.view.known(claim.namespace, claim.asset)
         if known is not None and known.holders and decide_fence.is_current(claim, known):
             return known
+        return await self._read(claim.namespace, claim.asset)
+
+    async def _read(self, namespace: str, asset: str) -> AssetFacts | None:
+        """An asset as it is now, or as it was last seen."""
         try:
-            return await self.view.read(claim.namespace, claim.asset)
+            return await self.view.read(namespace, asset)
         except KubeError as error:
-            log.warning("asset %s/%s could not be read: %s", claim.namespace, claim.asset, error)
-            return known
+            log.warning("asset %s/%s could not be read: %s", namespace, asset, error)
+            return self.view.known(namespace, asset)
 
     def _default_ttl(self, asset: AssetFacts | None) -> datetime.timedelta:
         if asset is None or not asset.default_ttl:
