@@ -355,7 +355,7 @@ def test_the_api_server_trusts_what_is_served(admission: Admission) -> None:
     bundles = admission.plane.kubectl(
         "get", "mutatingwebhookconfiguration", CONFIGURATION, path
     ).stdout.split()
-    assert len(bundles) == 5
+    assert len(bundles) == 8
     assert len(set(bundles)) == 1
     assert base64.b64decode(bundles[0]).startswith(b"-----BEGIN CERTIFICATE-----")
 

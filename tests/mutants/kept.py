@@ -301,4 +301,34 @@ MUTANTS = (
         "        if key in self._busy:\n",
         "        if key in self._again:\n",
     ),
+    Mutant(
+        "stamp before the subresources are closed",
+        "core/decide.py",
+        "    guarding.put_up,\n    fencing.stamp,\n",
+        "    fencing.stamp,\n    guarding.put_up,\n",
+    ),
+    Mutant(
+        "leave the guard on the namespace when a lock ends",
+        "core/decide.py",
+        "    guarding.take_down,\n",
+        "",
+    ),
+    Mutant(
+        "open the subresources of what can't be looked at",
+        "core/guarding.py",
+        "        lines |= set(present.targets)\n",
+        "        pass\n",
+    ),
+    Mutant(
+        "let those evict who may only update",
+        "admission/decide_subresources.py",
+        '    if review.subresource != "scale":\n        return False\n',
+        "",
+    ),
+    Mutant(
+        "make an object under a locked name through the garbage collector",
+        "admission/exempt.py",
+        '    "ephemeral-volume-controller",\n',
+        '    "ephemeral-volume-controller",\n    "generic-garbage-collector",\n',
+    ),
 )
