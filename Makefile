@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup controlplane demo test lint format bench sim exhaustive chaos mutants crds lock clean
+.PHONY: help setup controlplane demo test lint format bench sim exhaustive chaos mutants matrix fuzz crds lock clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' $(MAKEFILE_LIST)
@@ -52,6 +52,12 @@ chaos: controlplane  ## Hurt a real control plane for MINUTES=10, and judge it; 
 
 mutants: setup  ## Plant each kept bug in turn, and show which test finds it
 	$(BIN)/python -m tests.mutants.run
+
+matrix: controlplane  ## Try every way around the fence, and write docs/fence-matrix.md
+	$(BIN)/python -m tests.cluster.matrix
+
+fuzz: setup  ## Throw reviews at the webhooks: REVIEWS=100000
+	REVIEWS=$(or $(REVIEWS),100000) $(BIN)/python -m pytest -q --timeout=0 tests/fuzz
 
 crds: setup  ## Generate crds/ and docs/reference.md from the models
 	$(BIN)/python -m assetlock.model.generate
