@@ -101,8 +101,7 @@ class SharedSecret:
         if due is None:
             return present
         await self._have_trusted(due.trusted)
-        version = secret["metadata"]["resourceVersion"]
-        body = _secret(due, resource_version=version)
+        body = {**_secret(due), "metadata": secret["metadata"]}
         await self._api.replace(SECRETS, names.OPERATOR_NAMESPACE, SECRET, body)
         return due
 
@@ -188,19 +187,16 @@ def _bundle(secret: Object) -> Bundle:
         raise ValueError(f"incomplete or unreadable ({error})") from error
 
 
-def _secret(bundle: Bundle, *, resource_version: str = "") -> dict[str, Any]:
-    metadata = {
-        "name": SECRET,
-        "namespace": names.OPERATOR_NAMESPACE,
-        "labels": {"app.kubernetes.io/name": "assetlock"},
-    }
-    if resource_version:
-        metadata["resourceVersion"] = resource_version
+def _secret(bundle: Bundle) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "type": "kubernetes.io/tls",
-        "metadata": metadata,
+        "metadata": {
+            "name": SECRET,
+            "namespace": names.OPERATOR_NAMESPACE,
+            "labels": {"app.kubernetes.io/name": "assetlock"},
+        },
         "stringData": {
             "ca.crt": bundle.trusted,
             "ca.key": bundle.ca_key,
