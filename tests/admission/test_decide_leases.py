@@ -116,6 +116,13 @@ def test_an_expired_lease_is_freed_by_the_operator_and_not_taken() -> None:
     assert "ran out at 2030-01-01T11:01:00Z and is being freed" in refusal.message
 
 
+@pytest.mark.parametrize("time", ["9999-12-31T23:59:59.999999Z", "0001-01-01T00:00:00+14:00"])
+def test_a_lease_from_the_end_of_time_is_locked_like_any_other(time: str) -> None:
+    """One that was made while nobody stamped it can say anything."""
+    endless = lease(renewTime=time, acquireTime=time)
+    assert "held as 'job-1' by alice" in refused("DELETE", by=user("carol"), old=endless).message
+
+
 def test_a_lease_is_not_called_expired_within_the_skew() -> None:
     old = lease(renewTime="2030-01-01T11:58:59.500000Z")
     assert "is held" in refused("UPDATE", by=user("bob"), old=old, new=lease("mine")).message

@@ -15,6 +15,8 @@ from assetlock.core.identity import NOBODY, Identity, owner_of
 from assetlock.core.messages import HeldBy
 from assetlock.model.selector import LabelSelector
 
+_FIRST_YEAR = 1900
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class KnownHolder:
@@ -120,12 +122,13 @@ def lease_facts(lease: Object) -> LeaseFacts:
 
 
 def moment(value: object) -> datetime.datetime | None:
-    """A time as Kubernetes writes it; ``None`` for anything else."""
+    """A time as Kubernetes writes it; ``None`` for anything else, and for one too far off to reckon with."""
     try:
         read = datetime.datetime.fromisoformat(text(value))
-    except ValueError:
+        utc = read.astimezone(datetime.UTC) if read.tzinfo else read.replace(tzinfo=datetime.UTC)
+    except (ValueError, OverflowError):
         return None
-    return read if read.tzinfo else read.replace(tzinfo=datetime.UTC)
+    return utc if _FIRST_YEAR < utc.year < datetime.MAXYEAR else None
 
 
 def seconds_until(holders: Sequence[HeldBy], now: datetime.datetime, *, longest: int) -> int:
