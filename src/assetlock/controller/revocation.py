@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from assetlock.controller.cache import AssetKey, Cache
 from assetlock.controller.clock import Clock
 from assetlock.controller.namespaces import Namespaces
+from assetlock.controller.permits import Permits
 from assetlock.controller.pods import Pods
 from assetlock.controller.reconciler import Reconciler, Teller
 from assetlock.controller.targets import Targets
@@ -35,7 +36,8 @@ async def revoke(
     """
     async with contextlib.AsyncExitStack() as open_watches:
         cache = Cache()
-        targets = Targets(api, Discovery(api, clock=clock.monotonic), clock, _nobody, trials=False)
+        discovery = Discovery(api, clock=clock.monotonic)
+        targets = Targets(api, discovery, clock, _nobody, trials=False)
         namespaces, pods = Namespaces(api, clock, _nobody), Pods(api, clock, _nobody)
         for watching in (targets, namespaces, pods):
             open_watches.push_async_callback(watching.close)
@@ -46,6 +48,7 @@ async def revoke(
             targets,
             namespaces,
             pods,
+            Permits(api, discovery, clock, _nobody),
             clock,
             teller,
             Limits(),
