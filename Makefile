@@ -44,8 +44,8 @@ bench: controlplane  ## Measure, each figure beside its yardstick; writes build/
 sim: setup  ## Play schedules in virtual time: SEEDS=2000, or one again: SEED=7
 	$(BIN)/python -m tests.sim.run $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),500))
 
-exhaustive: setup  ## Visit every state that the decision can lead to; all there are, or DEPTH=14
-	$(BIN)/python -m tests.exhaustive.run $(if $(DEPTH),--depth $(DEPTH))
+exhaustive: setup  ## Visit every state that the decision can lead to within DEPTH=12 steps
+	$(BIN)/python -m tests.exhaustive.run --depth $(or $(DEPTH),12)
 
 chaos: controlplane  ## Hurt a real control plane for MINUTES=10, and judge it; writes docs/proof.md and docs/proof.svg
 	$(BIN)/python -m tests.chaos.run --minutes $(or $(MINUTES),10) --docs

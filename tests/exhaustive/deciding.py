@@ -7,6 +7,7 @@ import datetime
 import functools
 
 from assetlock.core import decision as d
+from assetlock.core import names
 from assetlock.core.decide import decide
 from assetlock.core.observation import Observation, ObservedLease, ObservedTarget
 from assetlock.model.asset import Asset, Target
@@ -20,7 +21,6 @@ NOW = datetime.datetime(2026, 3, 28, 12, 0, tzinfo=datetime.UTC)
 LONG_AGO = NOW - datetime.timedelta(hours=3)
 ASSET, NAMESPACE = "vm", "team"
 THE_ASSET = "asset/vm"
-THE_LEASE = "lease/asset.vm"
 
 
 @functools.cache
@@ -45,7 +45,6 @@ def holds(world: World, condition: Condition) -> bool:
 
 def _observe(world: World) -> Observation:
     asset = world.get(THE_ASSET)
-    lease = world.get(THE_LEASE)
     return Observation(
         now=NOW,
         namespace=NAMESPACE,
@@ -55,7 +54,7 @@ def _observe(world: World) -> Observation:
             _lock(world.get(place) or "", number, place in world.over)
             for number, place in enumerate(world.line)
         ),
-        leases=(_lease(lease, THE_LEASE in world.over),) if lease else (),
+        leases=tuple(_lease(place, text, place in world.over) for place, text in world.under("lease/")),
         targets=tuple(_target(place.partition("/")[2], text) for place, text in world.under("target/")),
     )
 
@@ -74,10 +73,12 @@ def _lock(text: str, number: int, over: bool) -> AssetLock:
 
 
 @functools.cache
-def _lease(text: str, over: bool) -> ObservedLease:
-    raw, seen = _versioned(text, THE_LEASE), LONG_AGO if over else NOW
+def _lease(place: str, text: str, over: bool) -> ObservedLease:
+    raw, seen = _versioned(text, place), LONG_AGO if over else NOW
     raw["spec"] |= dict.fromkeys(("acquireTime", "renewTime"), format_micro_time(seen))
-    return ObservedLease(0, Lease.model_validate(raw), seen)
+    slot = names.slot_of(ASSET, place.partition("/")[2])
+    assert slot is not None, place
+    return ObservedLease(slot, Lease.model_validate(raw), seen)
 
 
 @functools.cache
@@ -100,11 +101,11 @@ def _versioned(text: str, place: str) -> Json:
 
 def _condition(world: World, confirmation: d.Confirmation) -> Condition:
     match confirmation:
-        case d.ConfirmLease(resource_version=None):
-            return Condition("absent", THE_LEASE)
-        case d.ConfirmLease(resource_version=version):
-            assert version == THE_LEASE and world.get(version), confirmation
-            return Condition("same", THE_LEASE)
+        case d.ConfirmLease(name=name, resource_version=None):
+            return Condition("absent", f"lease/{name}")
+        case d.ConfirmLease(name=name, resource_version=version):
+            assert version == f"lease/{name}" and world.get(version), confirmation
+            return Condition("same", version)
         case d.ConfirmLockGone(name=name, uid=uid):
             return Condition("gone", f"lock/{name}", uid)
         case d.ConfirmAsset(resource_version=None):
@@ -118,7 +119,7 @@ def _write(world: World, write: d.Write) -> Write:
     """The write in the model; that it carries the version it was decided on is part of what is checked."""
     match write:
         case d.CreateLease(body=body):
-            return Write(THE_LEASE, _made_anew(body), create=True, new_term=True)
+            return Write(f"lease/{body['metadata']['name']}", _made_anew(body), create=True, new_term=True)
         case d.ReplaceLease(body=body):
             return Write(_compared(world, body["metadata"]), _made_anew(body), new_term=True)
         case d.DeleteLease(uid=uid, resource_version=version):

@@ -9,11 +9,23 @@ from tests.exhaustive.promises import BrokenPromise, check_future
 from tests.exhaustive.state import State
 from tests.exhaustive.steps import start, steps
 
-MIXES = {
-    "three AssetLocks": ("lock-a", "lock-b", "lock-c"),
-    "two AssetLocks and a Lease made by hand": ("lock-a", "lock-b", "job-c"),
-}
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Mix:
+    """How many slots the asset has, and who wants it: ``lock`` the whole, ``read`` one slot, ``job`` a Lease."""
+
+    capacity: int
+    clients: tuple[str, ...]
+
+
+MIXES = {
+    "three Exclusive locks": Mix(1, ("lock-a", "lock-b", "lock-c")),
+    "two Exclusive locks and a Lease made by hand": Mix(1, ("lock-a", "lock-b", "job-c")),
+    "two slots: an Exclusive lock and two Shared ones": Mix(2, ("lock-a", "read-a", "read-b")),
+    "two slots: an Exclusive lock, a Shared one, and a Lease made by hand": Mix(
+        2, ("lock-a", "read-a", "job-c")
+    ),
+}
 CameFrom = dict[State, tuple[State, str] | None]
 
 
@@ -36,20 +48,20 @@ class Explored:
 
 
 def explore(
-    clients: Sequence[str],
+    mix: Mix,
     *,
     most_depth: int,
     report: Callable[[int, int], None] = lambda _depth, _new: None,
 ) -> Explored:
     """Visit every state up to this depth. Raises Found with the steps that lead to a broken promise."""
-    first = start()
+    first = start(mix.capacity)
     came_from: CameFrom = {first: None}
     level = [first]
     explored = Explored([1])
     for depth in range(1, most_depth + 1):
         following = []
         for state in level:
-            for label, after in _visited(state, clients, came_from):
+            for label, after in _visited(state, mix.clients, came_from):
                 explored.transitions += 1
                 if after not in came_from:
                     came_from[after] = (state, label)

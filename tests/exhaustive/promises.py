@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 from assetlock.core import names
 from assetlock.core.stamp import stamp_of
-from tests.exhaustive.deciding import ASSET, NAMESPACE, THE_ASSET, THE_LEASE, holds, plan_of
+from tests.exhaustive.deciding import ASSET, NAMESPACE, THE_ASSET, holds, plan_of
 from tests.exhaustive.state import State, World, Write, canonical, put
 from tests.exhaustive.texts import Json, parsed
 
 TERMINAL = frozenset({"Released", "Expired", "Revoked", "Failed", "Quarantined"})
-CAPACITY = 1
 _MOST_DECISIONS = 100
 
 
@@ -48,14 +48,24 @@ def announcement(state: State, world: World, write: Write) -> int:
 
 @functools.cache
 def check_world(world: World) -> None:
-    """No more holders than capacity; while one holds, the fence lets nobody else's token through."""
-    holders = _announced(world)
-    _demand(len(holders) <= CAPACITY, f"{len(holders)} hold at once: {sorted(holders)}")
+    """No more holders than capacity, and none beside an Exclusive one; the fence lets them in and nobody else.
+
+    Whoever is about to be told may be let in already, and where several hold, one that has just ended still.
+    """
+    holders, capacity = _announced(world), capacity_of(world)
+    taken = sum(holder.slots for holder in holders)
+    _demand(taken <= capacity, f"{len(holders)} hold at once: {_named(holders)}")
     for place, text in world.under("target/") if holders else ():
-        admitted = _admitted(parsed(text))
-        _demand(
-            admitted == holders, f"{sorted(holders)} hold; {place} lets in {sorted(admitted or ['anybody'])}"
-        )
+        admitted, told = _admitted(parsed(text)), {(holder.token, holder.user) for holder in holders}
+        let_in = f"{_named(holders)} hold; {place} lets in {sorted(admitted) if admitted is not None else 'anybody'}"
+        _demand(admitted is not None and admitted >= told, let_in)
+        _demand(taken < capacity or admitted == told, let_in)
+
+
+def capacity_of(world: World) -> int:
+    """How many slots the asset has."""
+    asset = world.get(THE_ASSET)
+    return int(parsed(asset)["spec"]["capacity"]) if asset else 0
 
 
 @functools.cache
@@ -67,8 +77,9 @@ def check_future(world: World) -> None:
         waiting = {place for place in waiting if _state(world, place) is None}
         if not waiting:
             return
-        _demand(world.get(THE_LEASE) is not None, f"{sorted(waiting)} wait and nobody holds")
-        world = world._replace(over=world.over | {THE_LEASE})
+        leases = [place for place, _ in world.under("lease/")]
+        _demand(bool(leases), f"{sorted(waiting)} wait and nobody holds")
+        world = world._replace(over=world.over.union(leases))
     _demand(False, f"{sorted(waiting)} are never served")
 
 
@@ -117,16 +128,30 @@ def _told(text: str | None) -> int | None:
     return None
 
 
-def _announced(world: World) -> set[tuple[int, str]]:
-    """Token and user of everybody who was told to hold, and still does."""
-    found = set()
+class Holder(NamedTuple):
+    """Who was told to hold, with which token, and how many slots that takes."""
+
+    token: int
+    user: str
+    slots: int
+
+
+def _announced(world: World) -> list[Holder]:
+    """Everybody who was told to hold, and still does."""
+    found = []
     for _, text in (*world.under("lock/"), *world.under("lease/")):
         token, raw = _told(text), parsed(text)
         if token is not None and "status" in raw:
-            found.add((token, raw["spec"]["holder"]["username"]))
+            slots = 1 if raw["spec"]["mode"] == "Shared" else capacity_of(world)
+            found.append(Holder(token, raw["spec"]["holder"]["username"], slots))
         elif token is not None:
-            found.add((token, raw["metadata"]["annotations"][names.OWNER_ANNOTATION].partition(" ")[2]))
-    return found
+            owner = raw["metadata"]["annotations"][names.OWNER_ANNOTATION]
+            found.append(Holder(token, owner.partition(" ")[2], 1))
+    return sorted(found)
+
+
+def _named(holders: list[Holder]) -> str:
+    return ", ".join(f"{holder.user} ({holder.token})" for holder in holders)
 
 
 def _admitted(target: Json) -> set[tuple[int, str]] | None:

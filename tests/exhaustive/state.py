@@ -113,19 +113,22 @@ def acquisitions(texts: Iterable[str]) -> set[str]:
 
 
 def _new_names(line: tuple[str, ...], texts: list[str]) -> tuple[tuple[str, str], ...]:
-    """Old and new ids of clients and acquisitions, where they differ: locks are named by their place in line."""
+    """Old and new ids of clients and acquisitions, where they differ: locks of a kind are named by their order."""
     known = acquisitions(texts)
     clients = {acquisition.partition(".")[0] for acquisition in known}
     locks = [place.removeprefix("lock/") for place in line]
-    if len(clients) > len(locks):
+    gone = {client for client in clients if client not in locks and not client.startswith("job")}
+    if gone:
         everything = "".join(texts)
-        gone = {client for client in clients if client.startswith("lock") and client not in locks}
         locks += sorted(gone, key=everything.index)
-    new = {old: f"lock-{letter}" for old, letter in zip(locks, "abcdefgh", strict=False)}
+    new = {}
+    for kind in ("lock", "read"):
+        own = (name for name in locks if name.startswith(kind))
+        new |= {old: f"{kind}-{letter}" for old, letter in zip(own, "abcdefgh", strict=False)}
     names = list(new.items())
     for client in clients:
-        own = sorted(acquisition for acquisition in known if acquisition.startswith(f"{client}."))
-        names += [(old, f"{new.get(client, client)}.{n}.") for n, old in enumerate(own)]
+        ids = sorted(acquisition for acquisition in known if acquisition.startswith(f"{client}."))
+        names += [(old, f"{new.get(client, client)}.{n}.") for n, old in enumerate(ids)]
     return tuple(sorted((old, name) for old, name in names if old != name))
 
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from assetlock.core import names
-from tests.exhaustive.deciding import ASSET, THE_LEASE, holds, plan_of
-from tests.exhaustive.promises import announcement, check_change, check_world
+from tests.exhaustive.deciding import ASSET, holds, plan_of
+from tests.exhaustive.promises import announcement, capacity_of, check_change, check_world
 from tests.exhaustive.state import Plan, State, World, Write, acquisitions, canonical, outdated, put
 from tests.exhaustive.texts import parsed, text_of
 
@@ -23,12 +23,12 @@ Step = tuple[str, Callable[[], State]]
 """What happens, and how to come to the state after it: that is where a promise may turn out to be broken."""
 
 
-def start() -> State:
-    """An asset with one target, and nobody there yet."""
+def start(capacity: int) -> State:
+    """An asset with so many slots and one target, and nobody there yet."""
     target = {"apiVersion": "v1", "kind": "ConfigMap", "name": "app"}
     asset = {
         "metadata": {"name": ASSET, "uid": "asset"},
-        "spec": {"targets": [target]},
+        "spec": {"targets": [target], "capacity": capacity},
         "status": {"holders": [], "fencingToken": 0},
     }
     objects = {"asset/vm": text_of(asset), "target/app": text_of({"metadata": {"name": "app", "uid": "app"}})}
@@ -67,37 +67,42 @@ def _by_owner_of_a_lock(state: State, client: str) -> Iterator[Step]:
         yield f"{client} acquires", partial(changed, state, state.plans, _asked_for(state, client))
         return
     yield f"{client} releases", partial(changed, state, state.plans, Write(place, None))
-    status = parsed(text).get("status", {})
-    if status.get("state") == "Held" and _has_lease(world, parsed(text)["metadata"]["uid"]):
-        renewed = Write(THE_LEASE, world.get(THE_LEASE), new_term=True)
+    state_of_lock = parsed(text)["status"].get("state")
+    own = _leases_of(world, parsed(text)["metadata"]["uid"])
+    if state_of_lock == "Held" and own:
+        renewed = Write(own[0], world.get(own[0]), new_term=True)
         yield f"{client} renews", partial(changed, state, state.plans, renewed)
-    if status.get("state") is None and place not in world.over:
+    if state_of_lock is None and place not in world.over:
         over = world._replace(over=world.over | {place})
         yield f"{client} has waited long enough", partial(State, over, state.plans, state.announced)
 
 
 def _by_job(state: State, client: str) -> Iterator[Step]:
-    lease = state.world.get(THE_LEASE)
-    if lease is None:
-        yield f"{client} acquires", partial(changed, state, state.plans, _made_by_hand(state, client))
-    elif parsed(lease)["spec"]["holderIdentity"] == client:
-        yield f"{client} renews", partial(changed, state, state.plans, Write(THE_LEASE, lease, new_term=True))
-        yield f"{client} releases", partial(changed, state, state.plans, Write(THE_LEASE, None))
+    world = state.world
+    own = [place for place, text in world.under("lease/") if _holder(text) == client]
+    if own:
+        renewed = Write(own[0], world.get(own[0]), new_term=True)
+        yield f"{client} renews", partial(changed, state, state.plans, renewed)
+        yield f"{client} releases", partial(changed, state, state.plans, Write(own[0], None))
+        return
+    for slot in range(capacity_of(world)):
+        lease = names.lease_name(ASSET, slot)
+        if world.get(f"lease/{lease}") is None:
+            made = _made_by_hand(state, client, lease)
+            yield f"{client} acquires {lease}", partial(changed, state, state.plans, made)
 
 
 def _by_others(state: State) -> Iterator[Step]:
     world = state.world
-    lease = world.get(THE_LEASE)
-    if lease is None:
-        return
-    if THE_LEASE not in world.over:
-        over = world._replace(over=world.over | {THE_LEASE})
-        yield "the term expires", partial(State, over, state.plans, state.announced)
-    if not parsed(lease)["spec"]["holderIdentity"].startswith("job"):
-        yield (
-            "somebody revokes by deleting the Lease",
-            partial(changed, state, state.plans, Write(THE_LEASE, None)),
-        )
+    for acquisition in sorted({_acquisition(text) for _, text in world.under("lease/")}):
+        own = _leases_of(world, acquisition)
+        if not world.over.issuperset(own):
+            over = world._replace(over=world.over.union(own))
+            yield f"the term of {acquisition} expires", partial(State, over, state.plans, state.announced)
+    for place, text in world.under("lease/"):
+        if not _holder(text).startswith("job"):
+            deleted = partial(changed, state, state.plans, Write(place, None))
+            yield f"somebody revokes by deleting {place}", deleted
 
 
 def _by_controller(state: State, number: int, plan: Plan) -> Iterator[Step]:
@@ -126,25 +131,31 @@ def _unless_done(plan: Plan) -> list[Plan]:
 def _asked_for(state: State, client: str) -> Write:
     body = {
         "metadata": {"name": client, "uid": _unused(state, client)},
-        "spec": {"assetName": ASSET, "wait": "2h", "ttl": "60s", "holder": {"username": f"user-of-{client}"}},
+        "spec": {
+            "assetName": ASSET,
+            "mode": "Shared" if client.startswith("read") else "Exclusive",
+            "wait": "2h",
+            "ttl": "60s",
+            "holder": {"username": f"user-of-{client}"},
+        },
         "status": {},
     }
     return Write(f"lock/{client}", text_of(body), create=True)
 
 
-def _made_by_hand(state: State, client: str) -> Write:
+def _made_by_hand(state: State, client: str, lease: str) -> Write:
     annotations = {
         names.OWNER_ANNOTATION: f"- user-of-{client}",
         names.ACQUISITION_ANNOTATION: _unused(state, client),
     }
     meta = {
-        "name": names.lease_name(ASSET),
+        "name": lease,
         "uid": "lease",
         "labels": {names.ASSET_LABEL: ASSET},
         "annotations": annotations,
     }
     spec = {"holderIdentity": client, "leaseDurationSeconds": 60}
-    return Write(THE_LEASE, text_of({"metadata": meta, "spec": spec}), create=True, new_term=True)
+    return Write(f"lease/{lease}", text_of({"metadata": meta, "spec": spec}), create=True, new_term=True)
 
 
 def _unused(state: State, client: str) -> str:
@@ -156,9 +167,13 @@ def _unused(state: State, client: str) -> str:
     return next(uid for n in itertools.count() if (uid := f"{client}.{n}.") not in remembered)
 
 
-def _has_lease(world: World, acquisition: str) -> bool:
-    lease = world.get(THE_LEASE)
-    if lease is None:
-        return False
-    found = parsed(lease)["metadata"]["annotations"].get(names.ACQUISITION_ANNOTATION)
-    return bool(found == acquisition)
+def _holder(lease: str) -> str:
+    return str(parsed(lease)["spec"]["holderIdentity"])
+
+
+def _acquisition(lease: str) -> str:
+    return str(parsed(lease)["metadata"]["annotations"][names.ACQUISITION_ANNOTATION])
+
+
+def _leases_of(world: World, acquisition: str) -> list[str]:
+    return [place for place, text in world.under("lease/") if _acquisition(text) == acquisition]
