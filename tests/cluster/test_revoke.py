@@ -212,6 +212,16 @@ def test_offline_takes_nobodys_rights_but_the_callers(stopped: Operated) -> None
     assert has_lease(stopped), "the AssetLock ends first, or nothing does"
 
 
+def test_offline_works_for_one_who_impersonates_already(stopped: Operated, tmp_path: pathlib.Path) -> None:
+    config = json.loads(stopped.cluster.kubeconfig.read_text())
+    config["users"][0]["user"] |= {"as": "oncall", "as-groups": list(ADMINS)}
+    (tmp_path / "kubeconfig").write_text(json.dumps(config))
+    done = revoke(stopped, "--offline", kubeconfig=tmp_path / "kubeconfig")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("acting as oncall in the groups system:masters, assetlock:break-glass")
+    assert "revoked by oncall" in stopped.condition("first")["message"]
+
+
 def test_the_fence_is_taken_down_as_the_page_shows(operated: Operated, tmp_path: pathlib.Path) -> None:
     page = ROOT / "docs" / "operations.md"
     program = pathlib.Path(sys.executable).parent / "assetlock"

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from assetlock.controller.leadership import LEADER_LEASE, Elector, LeadershipLost
+from assetlock.controller.leadership import LEADER_LEASE, Elector, LeadershipLost, present_leader
 from assetlock.core import names
 from assetlock.kube.api import Api
 from assetlock.kube.resources import LEASES
@@ -36,6 +36,10 @@ class Place:
     def cut_off(self, name: str) -> None:
         """From now on nothing of this candidate arrives any more."""
         self.faults[name].rates.update(NEVER)
+
+    async def seen(self) -> str | None:
+        """Who leads, as somebody sees it who looks on for a while."""
+        return await present_leader(Api(Client(self.server)), virtual.Clock(self.loop))
 
     async def holder(self) -> str:
         record = await Api(Client(self.server)).get(LEASES, names.OPERATOR_NAMESPACE, LEADER_LEASE)
@@ -176,5 +180,31 @@ def test_a_claim_whose_answer_was_lost_is_recognised_as_our_own() -> None:
         first = place.candidate("first", lost=range(2, 3))
         assert 0.5 < await seconds(first.acquire()) < 0.6
         assert await place.holder() == "first"
+
+    in_virtual_time(story)
+
+
+def test_who_looks_on_sees_a_leader_that_renews() -> None:
+    async def story(place: Place) -> None:
+        first = place.candidate("first")
+        await first.acquire()
+        async with asyncio.TaskGroup() as tasks:
+            keeping = tasks.create_task(first.keep())
+            assert await place.seen() == "first"
+            keeping.cancel()
+
+    in_virtual_time(story)
+
+
+def test_who_looks_on_sees_nobody_where_a_leader_died_released_or_never_was() -> None:
+    async def story(place: Place) -> None:
+        assert await place.seen() is None
+        first = place.candidate("first", skew=3600.0)
+        await first.acquire()
+        began = place.loop.time()
+        assert await place.seen() is None, "it has died, whatever its clock said"
+        assert 3 < place.loop.time() - began < 5, "a term of it was waited for"
+        await first.release()
+        assert await place.seen() is None
 
     in_virtual_time(story)

@@ -53,6 +53,12 @@ MUTANTS = (
         "in review.requester.groups",
     ),
     Mutant(
+        "take a leader for alive because its Lease names it",
+        "controller/leadership.py",
+        "if not leader or (seen is not None and version != seen):",
+        "if not leader or version != seen:",
+    ),
+    Mutant(
         "show broken glass for ever",
         "core/glass.py",
         "[entry for entry in known if entry.time + SHOWN_FOR > now]",
