@@ -54,8 +54,7 @@ class Namespaces:
 
     async def observe(self, key: AssetKey, asset: Asset | None) -> tuple[ObservedNamespace, ...]:
         """Where the asset is, where its targets are, and where its guard is left; waits for the first list."""
-        if self._watching is None:
-            self._watching = asyncio.create_task(self._reflector.run(), name="watch namespaces")
+        self._watch()
         wanted = needed_by(asset) if asset else set()
         for name in wanted:
             self._claimants[name].add(key)
@@ -91,8 +90,9 @@ class Namespaces:
     async def free(self, needed: Collection[str]) -> None:
         """Take the label off the namespaces that no asset needs to be guarded, and that nothing guards any more.
 
-        What fails is left for the next time.
+        What fails, or is not known yet, is left for the next time.
         """
+        self._watch()
         for name, raw in list(self._known.items()):
             space = _observed(raw)
             if name in needed or not guard.is_left_over(space):
@@ -117,6 +117,10 @@ class Namespaces:
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
+
+    def _watch(self) -> None:
+        if self._watching is None:
+            self._watching = asyncio.create_task(self._reflector.run(), name="watch namespaces")
 
     async def _first_list(self, wanted: Collection[str]) -> None:
         try:
