@@ -15,6 +15,7 @@ from assetlock.core import decision as d
 from assetlock.core import names
 from assetlock.core.decide import decide
 from assetlock.core.guard import Guard, guard_of
+from assetlock.core.identity import MAINTENANCE
 from assetlock.core.observation import (
     Observation,
     ObservedLease,
@@ -29,6 +30,7 @@ from assetlock.model.asset import Asset, Target
 from assetlock.model.assetlock import AssetLock
 from assetlock.model.lease import Lease
 from assetlock.model.times import format_micro_time, format_time
+from assetlock.model.window import MaintenanceWindow
 
 START = datetime.datetime(2026, 3, 28, 12, 0, tzinfo=datetime.UTC)
 NAMESPACE, ASSET = "team-a", "vm-1"
@@ -52,6 +54,7 @@ class World:
     scalable: set[str] = dataclasses.field(default_factory=set)
     problems: dict[str, str] = dataclasses.field(default_factory=dict)
     pods: dict[str, Fate] = dataclasses.field(default_factory=dict)
+    windows: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     seen: dict[str, datetime.datetime] = dataclasses.field(default_factory=dict)
     terms: dict[int, tuple[tuple[Any, ...], datetime.datetime]] = dataclasses.field(default_factory=dict)
     revocation: Revocation | None = None
@@ -95,6 +98,14 @@ class World:
         user = f"system:serviceaccount:{NAMESPACE}:{name}"
         self.ask(name, user, **{"holder": {"username": user, "podName": name, "podUID": uid}, **spec})
         return uid
+
+    def schedule(self, name: str, **spec: Any) -> None:
+        """A maintenance window of the asset, new or changed."""
+        spec = {"assetNames": [ASSET], "kind": "Block", "whenHeld": "Wait", **spec}
+        self.windows[name] = {
+            "metadata": self.windows.get(name, {}).get("metadata", self._meta(name)),
+            "spec": spec,
+        }
 
     def withdraw(self, name: str) -> None:
         self.locks.pop(name, None)
@@ -154,7 +165,14 @@ class World:
     def stamped_users(self, target: str) -> list[str]:
         meta = self.targets[target]["metadata"]
         stamp = stamp_of(meta["annotations"], names.stamp_key(ASSET, NAMESPACE), meta["uid"])
-        return [holder.identity.username for holder in stamp.holders] if stamp else []
+        return [holder.identity.username.partition(": ")[0] for holder in stamp.told] if stamp else []
+
+    def writers(self, target: str) -> list[str]:
+        """Whom the stamp lets write, as its lines name them."""
+        meta = self.targets[target]["metadata"]
+        stamp = stamp_of(meta["annotations"], names.stamp_key(ASSET, NAMESPACE), meta["uid"])
+        lines = [holder.identity for holder in stamp.holders] if stamp else []
+        return [str(identity) for identity in lines if identity.pod_uid != MAINTENANCE]
 
     def guard(self, namespace: str = NAMESPACE) -> Guard | None:
         annotations = self.spaces[namespace]["metadata"]["annotations"]
@@ -178,6 +196,7 @@ class World:
             ),
             locks_seen=dict(self.seen),
             pods=dict(self.pods),
+            windows=tuple(MaintenanceWindow.model_validate(raw) for raw in self.windows.values()),
             targets=tuple(self._target(name, name in named) for name in names_of_targets),
             namespaces=tuple(map(self._space, self.spaces)),
             revocation=self.revocation,
@@ -241,6 +260,12 @@ class World:
                 self._merge(self.targets.get(observed.target.name), patch)
             case d.PatchNamespace(namespace=space, patch=patch):
                 self._merge(self.spaces.get(space.name), patch)
+            case d.CreateLock(body=body):
+                if body["metadata"]["name"] in self.locks:
+                    raise Stale
+                metadata = {**self._meta(body["metadata"]["name"]), **copy.deepcopy(body["metadata"])}
+                spec = {"wait": "0s", **copy.deepcopy(body["spec"])}
+                self.locks[metadata["name"]] = {"metadata": metadata, "spec": spec, "status": {}}
             case d.DeleteLock(name=name, uid=uid, resource_version=version):
                 self._swap(self.locks.get(name), {"uid": uid, "resourceVersion": version})
                 del self.locks[name]
@@ -284,7 +309,8 @@ class World:
         held, earlier = self.holders(), before.holders()
         if len(held) > len(earlier):
             assert len(held) <= self.capacity, f"{held} at a capacity of {self.capacity}"
-            assert len(held) == 1 or "Exclusive" not in held, f"an Exclusive holder is not alone: {held}"
+            alone = not {"Exclusive", "Maintenance"} & set(held)
+            assert len(held) == 1 or alone, f"a holder who needs to be is not alone: {held}"
 
     def _check_lock(self, name: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         if old.get("state") in TERMINAL:

@@ -17,7 +17,6 @@ LATER = {
     "lockDelay",
     "assetNames",
     "onExpiry",
-    "maintainers",
 }
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.plural)
 
@@ -91,4 +90,4 @@ def test_a_status_has_no_defaults(kind: Kind) -> None:
 @each_kind
 def test_fields_stay_out_until_they_work(kind: Kind) -> None:
     names = {path.rpartition(".")[2].removesuffix("[]") for path, _ in fields(schema_of(kind))}
-    assert not names & LATER
+    assert not names & (LATER - {"assetNames"} if kind.plural == "maintenancewindows" else LATER)

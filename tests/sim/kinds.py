@@ -58,6 +58,9 @@ DEPLOYMENTS = Served("apps", "v1", "deployments", "Deployment", status=True, sca
 LEASES = Served("coordination.k8s.io", "v1", "leases", "Lease", unconditional=False, upsert=True)
 EVENTS = Served("events.k8s.io", "v1", "events", "Event", upsert=True)
 ASSETS = custom("assetlock.dev", "v1alpha1", "assets", "Asset", "status.lockState", "spec.type")
+MAINTENANCE_WINDOWS = custom(
+    "assetlock.dev", "v1alpha1", "maintenancewindows", "MaintenanceWindow", "spec.kind", "status.active"
+)
 ASSETLOCKS = custom("assetlock.dev", "v1alpha1", "assetlocks", "AssetLock", "spec.assetName", "status.state")
 POLICIES = Served(
     "admissionregistration.k8s.io",
@@ -88,4 +91,5 @@ DEFAULT = (
     ASSETLOCKS,
     POLICIES,
     POLICY_BINDINGS,
+    MAINTENANCE_WINDOWS,
 )

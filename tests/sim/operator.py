@@ -13,12 +13,13 @@ from assetlock.core.decision import Happening
 from assetlock.core.observation import Limits
 from assetlock.kube.api import Api, ObjectList
 from assetlock.kube.reflector import Reflector
-from assetlock.kube.resources import ASSETLOCKS, ASSETS, LEASES, Object, Resource
+from assetlock.kube.resources import ASSETLOCKS, ASSETS, LEASES, MAINTENANCE_WINDOWS, Object, Resource
 from tests.sim.freezing import Detached, Gate
 from tests.sim.virtual import VirtualLoop
 from tests.sim.world import Process
 
 RESTART_AFTER = 1.0
+_WATCHED = ((ASSETS, ""), (ASSETLOCKS, ""), (MAINTENANCE_WINDOWS, ""), (LEASES, names.ASSET_LABEL))
 
 
 class _Silent:
@@ -75,7 +76,7 @@ class Operator:
         elector = Elector(api, process.clock, identity)
         try:
             async with asyncio.TaskGroup() as tasks:
-                for resource, selector in ((ASSETS, ""), (ASSETLOCKS, ""), (LEASES, names.ASSET_LABEL)):
+                for resource, selector in _WATCHED:
                     feeder = _feeder(api, process, controller, resource, selector, rng)
                     tasks.create_task(feeder.run(), name=f"{process.name} watches {resource.plural}")
                 tasks.create_task(self._lead(controller, elector), name=f"{process.name} leads")

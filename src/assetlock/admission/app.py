@@ -50,6 +50,7 @@ def application(webhooks: Webhooks) -> web.Application:
             web.post("/assets", _reviewing("assets", webhooks.assets)),
             web.post("/assetlocks", _reviewing("assetlocks", webhooks.assetlocks)),
             web.post("/leases", _reviewing("leases", webhooks.leases)),
+            web.post("/windows", _reviewing("windows", webhooks.windows)),
             web.get("/healthz", healthz),
             web.get("/readyz", readyz),
             web.get("/metrics", exposition),

@@ -8,16 +8,20 @@ from __future__ import annotations
 from assetlock.admission import verdict
 from assetlock.admission.review import Review, mapping, text
 from assetlock.admission.verdict import Admitted, PatchOperation, Verdict
+from assetlock.core.calendars import LONGEST
 from assetlock.model.durations import parse_duration
 
 
 def decide(review: Review, longest: str) -> Verdict:
     """Stamp the holder of a new lock; refuse a TTL that the operator would never allow.
 
-    One that only the asset does not allow is clipped at the grant, where what the asset says then counts.
+    One that only the asset does not allow is clipped at the grant, where what the asset says then counts. People's
+    locks for maintenance may be of any length up to a year.
     """
-    ttl = text(mapping(review.new.get("spec")).get("ttl"))
-    before = text(mapping(review.old.get("spec")).get("ttl"))
+    spec = mapping(review.new.get("spec"))
+    ttl, before = text(spec.get("ttl")), text(mapping(review.old.get("spec")).get("ttl"))
+    if text(spec.get("mode")) == "Maintenance":
+        longest = f"P{LONGEST.days}D"
     excess = _excess(ttl, longest) if ttl and ttl != before else None
     if excess:
         return verdict.invalid("spec.ttl", excess)

@@ -38,7 +38,8 @@ class NamedTarget:
 def locked(review: Review, now: datetime.datetime) -> Refused | None:
     """The refusal, if somebody else holds the asset."""
     holders = facts.asset_facts(review.old).holders
-    if not holders or any(review.requester.is_one_with(holder.identity) for holder in holders):
+    writers = [writer for holder in holders for writer in holder.writers]
+    if not holders or any(review.requester.is_one_with(writer) for writer in writers):
         return None
     if _changes_nothing(review) or differences.finishes_deletion(review):
         return None

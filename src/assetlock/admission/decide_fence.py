@@ -15,6 +15,7 @@ from assetlock.admission import differences, exempt, facts, verdict
 from assetlock.admission.review import Object, Review, annotations_of, labels_of, metadata_of
 from assetlock.admission.verdict import Admitted, Dropped, PatchOperation, Refused
 from assetlock.core import messages, names
+from assetlock.core.identity import MAINTENANCE, Identity
 from assetlock.core.stamp import Stamp, StampedHolder
 from assetlock.model.asset import BrokenGlass
 
@@ -180,8 +181,14 @@ def holders_of(claim: Claim, asset: facts.AssetFacts | None) -> list[messages.He
     """Who holds a claim, as far as it is known: from the asset if that is of the claim's time."""
     if asset is not None and asset.holders and (is_current(claim, asset) or claim.stamp is None):
         return [holder.told for holder in asset.holders]
-    stamped = claim.stamp.holders if claim.stamp is not None else ()
-    return [messages.HeldBy(holder.identity.username, holder.identity.pod_uid) for holder in stamped]
+    stamped = claim.stamp.told if claim.stamp is not None else ()
+    return [_stamped(holder.identity) for holder in stamped]
+
+
+def _stamped(identity: Identity) -> messages.HeldBy:
+    if identity.pod_uid == MAINTENANCE:
+        return messages.HeldBy(identity.username, maintenance=True)
+    return messages.HeldBy(identity.username, identity.pod_uid)
 
 
 def _claims(thing: Object, uid: str) -> tuple[Claim, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pydantic import ValidationError
 
@@ -14,16 +14,18 @@ from assetlock.core import names
 from assetlock.core.identity import NOBODY, Identity, owner_of
 from assetlock.core.messages import HeldBy
 from assetlock.model.selector import LabelSelector
+from assetlock.model.subject import Subject
 
 _FIRST_YEAR = 1900
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class KnownHolder:
-    """A holder as an Asset's status has it."""
+    """A holder as an Asset's status has it. ``writers`` may write: it, or who maintains the asset meanwhile."""
 
     identity: Identity
     told: HeldBy
+    writers: tuple[Identity, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -155,6 +157,7 @@ def _target(fields: Object, namespace: str) -> KnownTarget:
 
 def _holder(fields: Object) -> KnownHolder:
     identity = Identity(text(fields.get("identity")) or NOBODY.username, text(fields.get("podUID")) or None)
+    maintenance = text(fields.get("mode")) == "Maintenance"
     return KnownHolder(
         identity,
         HeldBy(
@@ -163,8 +166,18 @@ def _holder(fields: Object) -> KnownHolder:
             moment(fields.get("acquireTime")),
             moment(fields.get("expireTime")),
             text(fields.get("reason")) or None,
+            maintenance=maintenance,
         ),
+        tuple(_maintainers(fields.get("maintainers"))) if maintenance else (identity,),
     )
+
+
+def _maintainers(subjects: object) -> Iterator[Identity]:
+    for subject in subjects if isinstance(subjects, list) else ():
+        try:
+            yield Identity.of(Subject.model_validate(subject))
+        except ValueError:
+            continue
 
 
 def _whole(value: object) -> int | None:

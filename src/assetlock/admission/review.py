@@ -45,6 +45,8 @@ class Requester:
 
     def is_one_with(self, identity: Identity) -> bool:
         """Whether a lock of ``identity`` is the requester's."""
+        if identity.group is not None:
+            return identity.group in self.groups
         return identity.username == self.username and identity.pod_uid in (None, self.pod_uid)
 
 

@@ -134,7 +134,7 @@ class SignRecorder:
 
     async def _extends(self, namespace: str, lock: str) -> bool:
         spec = mapping((await self._api.get(ASSETLOCKS, namespace, lock)).get("spec"))
-        return spec.get("extendOnWrite") is not False
+        return spec.get("extendOnWrite") is not False and spec.get("mode") != "Maintenance"
 
     async def _mark(self, namespace: str, asset: str, noted: _Noted) -> None:
         for _ in range(TRIES):

@@ -15,6 +15,7 @@ from assetlock.admission import (
     decide_leases,
     decide_namespaces,
     decide_subresources,
+    decide_windows,
     differences,
     metrics,
 )
@@ -143,6 +144,10 @@ class Webhooks:
         self, claims: Sequence[decide_fence.Claim]
     ) -> dict[tuple[str, str], AssetFacts | None]:
         return {(claim.namespace, claim.asset): await self._asset_of(claim) for claim in claims}
+
+    async def windows(self, review: Review) -> Verdict:
+        """A new MaintenanceWindow, or a change of one."""
+        return decide_windows.decide(review)
 
     async def _asset_of(self, claim: decide_fence.Claim) -> AssetFacts | None:
         """The claiming asset: from the cache if that is of the stamp's time, else read anew."""

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from assetlock.core import names
+from assetlock.core.closing import concerns
 from assetlock.model.asset import Asset
 from assetlock.model.assetlock import AssetLock
 from assetlock.model.lease import Lease
 from assetlock.model.meta import ObjectMeta
+from assetlock.model.window import MaintenanceWindow
 
 
 class AssetKey(NamedTuple):
@@ -36,12 +38,26 @@ class SeenLease(NamedTuple):
     seen: float
 
 
+class WindowKey(NamedTuple):
+    """Which maintenance window: its status is made apart from any asset."""
+
+    namespace: str
+    name: str
+    kind: str = "MaintenanceWindow"
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+Key: TypeAlias = AssetKey | WindowKey
+
+
 class _HasMetadata(Protocol):
     @property
     def metadata(self) -> ObjectMeta: ...
 
 
-Model = TypeVar("Model", Asset, AssetLock, Lease)
+Model = TypeVar("Model", Asset, AssetLock, Lease, MaintenanceWindow)
 
 
 class Collection(Generic[Model]):
@@ -94,14 +110,20 @@ class Cache:
         self.assets = Collection(Asset)
         self.locks = Collection(AssetLock)
         self.leases = Collection(Lease)
+        self.windows = Collection(MaintenanceWindow)
         self._locks_of: dict[AssetKey, dict[str, AssetLock]] = defaultdict(dict)
         self._locks_seen: dict[str, float] = {}
         self._terms: dict[tuple[str, str], tuple[tuple[object, ...], float]] = {}
         self._slots: dict[AssetKey, dict[int, str]] = defaultdict(dict)
 
     def put(self, raw: dict[str, Any], now: float) -> set[AssetKey]:
-        """Take in a version of any of the three kinds; gives the assets that it changes something for."""
+        """Take in a version of any of the kinds; gives the assets that it changes something for."""
         kind = raw["kind"]
+        if kind == "MaintenanceWindow":
+            old_window, window = self.windows.put(raw)
+            if window is old_window:
+                return set()
+            return self._concerned(old_window) | self._concerned(window)
         if kind == "Asset":
             old_asset, asset = self.assets.put(raw)
             return {_key_of_asset(asset)} if asset is not None and asset is not old_asset else set()
@@ -166,11 +188,46 @@ class Cache:
         """Every asset that anything is known of."""
         return {_key_of_asset(asset) for asset in self.assets} | set(self._locks_of) | set(self._slots)
 
+    def windows_of(self, key: AssetKey) -> tuple[MaintenanceWindow, ...]:
+        """The windows in the asset's namespace that are about it."""
+        asset = self.assets.get(key.namespace, key.name)
+        if asset is None:
+            return ()
+        return tuple(w for w in self.windows if w.metadata.namespace == key.namespace and concerns(w, asset))
+
+    def windows_touched_by(self, raw: dict[str, Any]) -> set[WindowKey]:
+        """The windows whose status an object may change: itself, that of its lock, those about an asset."""
+        kind, meta = raw["kind"], raw["metadata"]
+        namespace = meta.get("namespace", "")
+        if kind == "MaintenanceWindow":
+            return {WindowKey(namespace, meta["name"])}
+        if kind == "AssetLock":
+            window = meta.get("labels", {}).get(names.WINDOW_LABEL)
+            return {WindowKey(namespace, window)} if window else set()
+        if kind == "Asset":
+            return {
+                WindowKey(namespace, w.metadata.name)
+                for w in self.windows
+                if w.metadata.namespace == namespace
+            }
+        return set()
+
+    def known_windows(self) -> set[WindowKey]:
+        """Every window."""
+        return {WindowKey(w.metadata.namespace or "", w.metadata.name) for w in self.windows}
+
+    def _concerned(self, window: MaintenanceWindow | None) -> set[AssetKey]:
+        if window is None:
+            return set()
+        there = (a for a in self.assets if a.metadata.namespace == window.metadata.namespace)
+        return {_key_of_asset(asset) for asset in there if concerns(window, asset)}
+
     def _collection(self, kind: str) -> Collection[Any]:
         collections: dict[str, Collection[Any]] = {
             "Asset": self.assets,
             "AssetLock": self.locks,
             "Lease": self.leases,
+            "MaintenanceWindow": self.windows,
         }
         return collections[kind]
 
@@ -178,6 +235,8 @@ class Cache:
         gone = self._collection(kind).remove(namespace, name, version)
         if gone is None:
             return set()
+        if kind == "MaintenanceWindow":
+            return self._concerned(gone)
         if kind == "Asset":
             return {_key_of_asset(gone)}
         if kind == "AssetLock":

@@ -10,25 +10,28 @@ import asyncio
 import logging
 from typing import Any
 
-from assetlock.controller.cache import AssetKey, Cache
+from assetlock.controller.cache import Cache, Key, WindowKey
 from assetlock.controller.clock import Clock
 from assetlock.controller.namespaces import Namespaces, needed_by
 from assetlock.controller.permits import Permits
 from assetlock.controller.pods import Pods
 from assetlock.controller.reconciler import Reconciler, Teller
 from assetlock.controller.targets import Targets
+from assetlock.controller.windows import Windows
 from assetlock.controller.workqueue import WorkQueue
 from assetlock.core import names
 from assetlock.core.observation import Limits
 from assetlock.kube.api import Api
 from assetlock.kube.discovery import Discovery
 from assetlock.kube.errors import ApiError, KubeError
-from assetlock.kube.resources import ASSETLOCKS, ASSETS, LEASES
+from assetlock.kube.resources import ASSETLOCKS, ASSETS, LEASES, MAINTENANCE_WINDOWS
 
 WORKERS = 16
 RELIST_EVERY = 30.0
 RELIST_RETRY = 1.0
 STALE_AFTER = 90.0
+
+_IN_ORDER = ((LEASES, names.ASSET_LABEL), (ASSETLOCKS, ""), (MAINTENANCE_WINDOWS, ""), (ASSETS, ""))
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +43,7 @@ class Controller:
         self._api = api
         self._clock = clock
         self._cache = Cache()
-        self._queue: WorkQueue[AssetKey] = WorkQueue(clock)
+        self._queue: WorkQueue[Key] = WorkQueue(clock)
         discovery = Discovery(api, clock=clock.monotonic)
         self._targets = Targets(api, discovery, clock, self._queue.add)
         self._namespaces = Namespaces(api, clock, self._queue.add)
@@ -57,6 +60,7 @@ class Controller:
             teller,
             limits,
         )
+        self._windows = Windows(api, self._cache, clock)
         self._relist = asyncio.Event()
         self._listed_at: float | None = None
 
@@ -68,6 +72,8 @@ class Controller:
         deleted = event_type == "DELETED"
         for key in self._cache.remove(raw) if deleted else self._cache.put(raw, self._clock.monotonic()):
             self._queue.add(key)
+        for window in self._cache.windows_touched_by(raw):
+            self._queue.add(window)
 
     @property
     def fresh(self) -> bool:
@@ -92,7 +98,7 @@ class Controller:
         while True:
             key = await self._queue.get()
             try:
-                again = await self._reconciler.reconcile(key)
+                again = await self._reconcile(key)
             except KubeError as error:
                 log.warning("will try again", extra={"asset": str(key), "why": str(error)})
                 wait = error.retry_after if isinstance(error, ApiError) else None
@@ -106,6 +112,11 @@ class Controller:
                     self._queue.add_at(key, again)
             finally:
                 self._queue.done(key)
+
+    async def _reconcile(self, key: Key) -> float | None:
+        if isinstance(key, WindowKey):
+            return await self._windows.reconcile(key)
+        return await self._reconciler.reconcile(key)
 
     async def _keep_listing(self) -> None:
         while True:
@@ -128,8 +139,8 @@ class Controller:
                 return
 
     async def _list(self) -> None:
-        """Leases first: a Lease that names an AssetLock is younger than that, so the lock is listed if it lives."""
-        for resource, selector in ((LEASES, names.ASSET_LABEL), (ASSETLOCKS, ""), (ASSETS, "")):
+        """First what is younger: a Lease names an AssetLock that is listed if it lives, and that a window."""
+        for resource, selector in _IN_ORDER:
             found = await self._api.list(resource, label_selector=selector)
             version = int(found.resource_version)
             changed = self._cache.replace(resource.kind, found.items, version, self._clock.monotonic())
@@ -139,6 +150,8 @@ class Controller:
         if self._listed_at is None:
             for key in self._cache.known():
                 self._queue.add(key)
+        for window in self._cache.known_windows():
+            self._queue.add(window)
         self._targets.retire(self._cache.known())
         self._namespaces.retire(self._cache.known())
         self._permits.retire(self._cache.known())

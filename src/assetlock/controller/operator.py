@@ -28,7 +28,7 @@ from assetlock.kube.api import Api
 from assetlock.kube.config import ClusterConfig
 from assetlock.kube.http import HttpTransport
 from assetlock.kube.recorder import EventRecorder
-from assetlock.kube.resources import ASSETLOCKS, ASSETS, LEASES, Resource
+from assetlock.kube.resources import ASSETLOCKS, ASSETS, LEASES, MAINTENANCE_WINDOWS, Resource
 
 INACTIVITY = 70.0
 CREDENTIAL_LIFE = datetime.timedelta(minutes=5)
@@ -85,7 +85,7 @@ async def _watch(config: ClusterConfig, controller: Controller) -> None:
 
 def _registry(config: ClusterConfig, controller: Controller) -> kopf.OperatorRegistry:
     registry = kopf.OperatorRegistry()
-    for resource in (ASSETS, ASSETLOCKS, LEASES):
+    for resource in (ASSETS, ASSETLOCKS, MAINTENANCE_WINDOWS, LEASES):
         _on_event(registry, controller, resource)
 
     @kopf.on.login(registry=registry)

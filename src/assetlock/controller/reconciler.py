@@ -26,6 +26,7 @@ from assetlock.core.decision import (
     ConfirmLockGone,
     ConfirmPod,
     CreateLease,
+    CreateLock,
     DeleteLease,
     DeleteLock,
     Happening,
@@ -150,6 +151,7 @@ class Reconciler:
             namespaces=namespaces,
             pods=pods,
             denied=self._permits.denied(key, asset),
+            windows=self._cache.windows_of(key),
             limits=self._limits,
             revocation=self._revocation,
         )
@@ -216,6 +218,8 @@ class Reconciler:
             case DeleteLease(name=lease, uid=uid, resource_version=version):
                 await self._api.delete(LEASES, namespace, lease, uid=uid, resource_version=version)
                 self._gone("Lease", namespace, lease, version)
+            case CreateLock(body=body):
+                self._put("AssetLock", await self._api.create(ASSETLOCKS, namespace, body))
             case DeleteLock(name=name, uid=uid, resource_version=version):
                 await self._api.delete(ASSETLOCKS, namespace, name, uid=uid, resource_version=version)
                 self._gone("AssetLock", namespace, name, version)
@@ -244,7 +248,7 @@ class Reconciler:
                 await self._refresh("Lease", key.namespace, name)
             case WriteAssetStatus():
                 await self._refresh("Asset", key.namespace, key.name)
-            case WriteLockStatus(body=body):
+            case WriteLockStatus(body=body) | CreateLock(body=body):
                 await self._refresh("AssetLock", key.namespace, body["metadata"]["name"])
             case DeleteLock(name=name):
                 await self._refresh("AssetLock", key.namespace, name)

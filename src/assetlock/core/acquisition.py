@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from assetlock.core import names, pods, queue
+from assetlock.core import names, pods, queue, windowlocks
+from assetlock.core.messages import shortened
 from assetlock.core.observation import Observation, ObservedLease
 from assetlock.core.pods import Fate, PodRef
 from assetlock.core.tenure import Tenure
@@ -81,6 +82,20 @@ class Acquisition:
         return self.token_announced == self.recorded.fencing_token
 
 
+def _sent_away(observation: Observation, lock: AssetLock | None) -> Ending | None:
+    """A lock for maintenance with ``whenHeld: Revoke`` is next, and waits for nobody."""
+    asset = observation.asset
+    if asset is None or asset.metadata.deletion_timestamp is not None:
+        return None
+    for other in observation.locks:
+        if windowlocks.revokes(other, lock) and not queue.ran_out(observation, other):
+            who = other.spec.holder.username if other.spec.holder else ""
+            why = f" ({shortened(other.spec.reason)})" if other.spec.reason else ""
+            message = f"the asset is closed for maintenance by {who}, lock {other.metadata.name}{why}"
+            return Ending(LockState.REVOKED, "Maintenance", message)
+    return None
+
+
 def needs_all(lock: AssetLock) -> bool:
     """Whether a lock takes all slots of its asset, and not just one."""
     return lock.spec.mode != "Shared"
@@ -100,7 +115,11 @@ def acquired(observation: Observation, tenure: Tenure, *, unfenceable: str | Non
     holders = asset.status.holders if asset else []
     recorded = next((holder for holder in holders if holder.acquisition == tenure.acquisition), None)
     pod = pods.holds_for(lock) if lock else pods.pod_of_lease(tenure.leases[0].lease)
-    ending = _ending(observation, tenure, lock, recorded) or _failing(observation, lock, pod, unfenceable)
+    ending = (
+        _ending(observation, tenure, lock, recorded)
+        or _failing(observation, lock, pod, unfenceable)
+        or (None if unfenceable else _sent_away(observation, lock))
+    )
     return Acquisition(tenure, lock, recorded, ending, fate_of(observation, pod))
 
 

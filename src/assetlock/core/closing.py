@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from assetlock.core.calendars import BadWindow, Calendar, calendar_of
 from assetlock.core.selection import selects
 from assetlock.model.asset import Asset
+from assetlock.model.durations import parse_duration
 from assetlock.model.subject import Subject
 from assetlock.model.window import MaintenanceWindow
 
@@ -67,6 +68,11 @@ class Closure:
         return max((window.spec.when_held for window in self.windows), key=_BY_STRENGTH.index)
 
     @property
+    def lead_time(self) -> datetime.timedelta:
+        """How long before it no lock is granted that would outlive its start."""
+        return max(parse_duration(window.spec.lead_time) for window in self.windows)
+
+    @property
     def maintainers(self) -> list[Subject]:
         """Who may write meanwhile: whom every one of the windows names."""
         first, *others = (window.spec.maintainers for window in self.windows)
@@ -102,6 +108,11 @@ class Closings:
     def next(self, moment: datetime.datetime) -> datetime.datetime | None:
         """When the asset, which is open, will be closed."""
         return self._next(moment, closed=True)
+
+    def next_closure(self, moment: datetime.datetime) -> Closure | None:
+        """What will close the asset, which is open, next."""
+        closes = self.next(moment)
+        return self.at(closes) if closes is not None else None
 
     def next_change(self, moment: datetime.datetime) -> datetime.datetime | None:
         """When any of the windows opens or closes."""

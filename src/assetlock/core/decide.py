@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable
 
-from assetlock.core import ending, fencing, glass, granting, guarding, queue, showing
+from assetlock.core import ending, fencing, glass, granting, guarding, maintaining, queue, showing
 from assetlock.core.decision import Decision
 from assetlock.core.observation import Observation
 from assetlock.core.situation import Situation
@@ -48,6 +48,7 @@ def _next_deadline(situation: Situation) -> datetime.datetime | None:
     deadlines += [acquisition.tenure.deadline for acquisition in situation.standing]
     if situation.observation.asset is not None:
         deadlines.append(glass.next_deadline(situation.observation.asset.status.broken_glass))
+    deadlines.append(maintaining.next_deadline(situation))
     deadlines += [ending.forget_at(lock) for lock in situation.observation.locks]
     now = situation.observation.now
     return min((moment for moment in deadlines if moment is not None and moment > now), default=None)
@@ -66,6 +67,7 @@ _RULES: tuple[Callable[[Situation], Decision | None], ...] = (
     granting.renew,
     ending.give_up,
     ending.forget,
+    maintaining.keep,
     _show,
 )
 

@@ -140,8 +140,16 @@ class PatchNamespace:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class CreateLock:
+    """Close an asset in the name of a maintenance window."""
+
+    body: Body
+    tells: tuple[Happening, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class DeleteLock:
-    """Remove a finished AssetLock whose time to be shown is over."""
+    """Remove a finished AssetLock whose time to be shown is over, or end one of a maintenance window."""
 
     name: str
     uid: str
@@ -158,6 +166,7 @@ Write: TypeAlias = (
     | WriteLockStatus
     | PatchTarget
     | PatchNamespace
+    | CreateLock
     | DeleteLock
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from assetlock.core import names, statuses
+from assetlock.core.acquisition import Acquisition
 from assetlock.core.confirming import confirm_former_gone, confirm_readmission, confirm_slots
 from assetlock.core.decision import (
     Body,
@@ -13,6 +14,7 @@ from assetlock.core.decision import (
     PatchTarget,
     WriteAssetStatus,
 )
+from assetlock.core.identity import MAINTENANCE, Identity
 from assetlock.core.observation import ObservedTarget
 from assetlock.core.situation import Situation
 from assetlock.core.stamp import Stamp, StampedHolder
@@ -42,13 +44,25 @@ def admitted(situation: Situation) -> tuple[tuple[StampedHolder, ...], tuple[str
     """Who may write now, and who may only update: what stamps and guards say. Nobody while nobody is recorded."""
     asset = situation.observation.asset
     lines = [
-        StampedHolder(holder.recorded.fencing_token, holder.tenure.identity)
+        StampedHolder(holder.recorded.fencing_token, identity)
         for holder in situation.holders
         if holder.recorded is not None
+        for identity in _identities(holder)
     ]
     if asset is None or not lines:
         return (), ()
-    return tuple(sorted(lines, key=lambda line: line.token)), tuple(asset.spec.exempt)
+    closed = any(line.identity.pod_uid == MAINTENANCE for line in lines)
+    return tuple(sorted(lines, key=lambda line: line.token)), () if closed else tuple(asset.spec.exempt)
+
+
+def _identities(holder: Acquisition) -> list[Identity]:
+    """Whom the fence lets write for a holder. One for maintenance is only told of, and its maintainers write."""
+    lock, username = holder.lock, holder.tenure.identity.username
+    if lock is None or lock.spec.mode != "Maintenance":
+        return [holder.tenure.identity]
+    why = f": {' '.join(lock.spec.reason.split())}" if lock.spec.reason else ""
+    told = Identity(f"{username}{why}", MAINTENANCE)
+    return [told, *map(Identity.of, lock.spec.maintainers)]
 
 
 def clear(situation: Situation) -> Decision | None:

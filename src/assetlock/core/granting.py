@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assetlock.core import leases, pods, queue, statuses, tenure
+from assetlock.core import leases, pods, queue, statuses, terms
 from assetlock.core.acquisition import Acquisition, needs_all
 from assetlock.core.confirming import confirm_ended, confirm_former_gone, confirm_not_over
 from assetlock.core.decision import (
@@ -58,6 +58,8 @@ def _claims(situation: Situation) -> Iterator[tuple[AssetLock, list[int], Observ
         if holder.lock is not None and holder.exclusive and lacking:
             yield holder.lock, lacking, holder.tenure.term
     for lock in situation.waiters:
+        if situation.gate.refusal(lock):
+            continue
         slots = _within_reach(situation, lock)
         if slots:
             yield lock, slots, None
@@ -150,13 +152,12 @@ def announce(situation: Situation) -> Decision | None:
 
 
 def renew(situation: Situation) -> Decision | None:
-    """A changed ``ttl``, or a changed policy, starts a new term."""
+    """A changed ``ttl``, policy or maintenance window starts a new term."""
     observation = situation.observation
     for holder in situation.holders:
         if holder.lock is None:
             continue
-        ttl = tenure.effective_ttl(holder.lock, observation.asset, observation.limits)
-        if holder.tenure.term.lease.spec.lease_duration_seconds != int(ttl.total_seconds()):
+        if not terms.is_right(observation, holder.lock, holder.tenure):
             return Decision(writes=(ReplaceLease(leases.renewed(observation, holder, holder.lock)),))
     return None
 

@@ -1,4 +1,8 @@
-"""Who holds a lock: an authenticated username and, for pods, the pod that its token is bound to."""
+"""Who holds a lock: an authenticated username and, for pods, the pod that its token is bound to.
+
+A fence also knows groups, and holders for maintenance, who may not write themselves. Each has a word where others
+have their pod's UID, and no pod's UID is a word.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,11 @@ import dataclasses
 from collections.abc import Mapping
 
 from assetlock.core import names
+from assetlock.model.subject import Subject
 
 UNBOUND = "-"
+GROUP = "group"
+MAINTENANCE = "maintenance"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -24,6 +31,16 @@ class Identity:
     def __str__(self) -> str:
         """Render as it stands in annotations: the pod's UID or ``-``, a space, the username."""
         return f"{self.pod_uid or UNBOUND} {self.username}"
+
+    @classmethod
+    def of(cls, subject: Subject) -> Identity:
+        """The identity of a subject as RBAC has them; a group stands for everybody in it."""
+        return cls(subject.group, GROUP) if subject.group else cls(subject.username or "")
+
+    @property
+    def group(self) -> str | None:
+        """The group whose members it stands for."""
+        return self.username if self.pod_uid == GROUP else None
 
     @classmethod
     def parse(cls, text: str) -> Identity:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assetlock.core import names, tenure
+from assetlock.core import names, terms
 from assetlock.core.acquisition import Acquisition
 from assetlock.core.decision import Body
 from assetlock.core.observation import Observation, ObservedLease
@@ -63,7 +63,7 @@ def announcement(lease: Lease, token: int) -> Body:
 
 
 def _seconds(observation: Observation, lock: AssetLock) -> int:
-    return int(tenure.effective_ttl(lock, observation.asset, observation.limits).total_seconds())
+    return int(terms.length(observation, lock).total_seconds())
 
 
 def _body(

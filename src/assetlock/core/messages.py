@@ -22,6 +22,7 @@ class HeldBy:
     since: datetime.datetime | None = None
     until: datetime.datetime | None = None
     reason: str | None = None
+    maintenance: bool = False
 
     def __str__(self) -> str:
         parts = [shortened(self.who)]
@@ -111,7 +112,8 @@ def shortened(text: str) -> str:
 
 
 def _held(asset: str, namespace: str, holders: Sequence[HeldBy]) -> str:
-    held = f"held by {listed(holders)}" if holders else "closed to everybody for maintenance"
+    closed = all(holder.maintenance for holder in holders)
+    held = f"{'closed for maintenance' if closed else 'held'} by {listed(holders) if holders else 'somebody'}"
     return (
         f"{held}. Wait until then, or get in line: create an AssetLock in namespace {namespace} "
         f"with assetName: {asset} and wait: 30m"

@@ -10,10 +10,12 @@ API_VERSION = f"{GROUP}/v1alpha1"
 OPERATOR_NAMESPACE = "assetlock-system"
 CONTROLLER_USER = f"system:serviceaccount:{OPERATOR_NAMESPACE}:assetlock-controller"
 ADMISSION_USER = f"system:serviceaccount:{OPERATOR_NAMESPACE}:assetlock-admission"
+WINDOW_USER_PREFIX = f"{GROUP.removesuffix('.dev')}:window:"
 BREAK_GLASS_GROUP = f"{GROUP.removesuffix('.dev')}:break-glass"
 
 ASSET_LABEL = f"{GROUP}/asset"
 FENCED_LABEL = f"{GROUP}/fenced"
+WINDOW_LABEL = f"{GROUP}/window"
 GUARDED_LABEL = f"{GROUP}/guarded"
 
 OWNER_ANNOTATION = f"{GROUP}/owner"

@@ -10,6 +10,7 @@ from assetlock.core.pods import Fate
 from assetlock.model.asset import Asset, Target
 from assetlock.model.assetlock import AssetLock
 from assetlock.model.lease import Lease
+from assetlock.model.window import MaintenanceWindow
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -107,6 +108,7 @@ class Observation:
     namespaces: tuple[ObservedNamespace, ...] = ()
     pods: Mapping[str, Fate] = dataclasses.field(default_factory=dict)
     denied: tuple[Target, ...] | None = None
+    windows: tuple[MaintenanceWindow, ...] = ()
     limits: Limits = dataclasses.field(default_factory=Limits)
     revocation: Revocation | None = None
 

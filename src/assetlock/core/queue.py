@@ -1,4 +1,4 @@
-"""Who is next: priority, then age, then UID; nobody whose own wait is over."""
+"""Who is next: who maintains, then priority, then age, then UID; nobody whose own wait is over."""
 
 from __future__ import annotations
 
@@ -39,6 +39,18 @@ def wait_deadline(observation: Observation, lock: AssetLock) -> datetime.datetim
 
 def waits_at_all(lock: AssetLock) -> bool:
     """Whether the lock may wait, or fails at once when it can't be had."""
+    if is_first(lock):
+        return lock.spec.when_held != "Skip"
+    return _has_limit(lock)
+
+
+def is_first(lock: AssetLock) -> bool:
+    """Whether the lock comes before all that are not for maintenance."""
+    return lock.spec.mode == "Maintenance"
+
+
+def _has_limit(lock: AssetLock) -> bool:
+    """Whether it waits for a time and no longer. One for maintenance that says nothing waits until it is its turn."""
     return parse_duration(lock.spec.wait) > datetime.timedelta()
 
 
@@ -63,12 +75,12 @@ def in_line(observation: Observation, *, besides: Collection[str] = ()) -> list[
 
 def ran_out(observation: Observation, lock: AssetLock) -> bool:
     """Whether a lock that waits has waited as long as it said."""
-    return waits_at_all(lock) and wait_deadline(observation, lock) <= observation.now
+    return _has_limit(lock) and wait_deadline(observation, lock) <= observation.now
 
 
 def next_deadline(observation: Observation, waiters: Iterable[AssetLock]) -> datetime.datetime | None:
     """When the first of these waiters gives up."""
-    return min((wait_deadline(observation, lock) for lock in waiters if waits_at_all(lock)), default=None)
+    return min((wait_deadline(observation, lock) for lock in waiters if _has_limit(lock)), default=None)
 
 
 def pods_to_watch(locks: Iterable[AssetLock], leases: Iterable[Lease]) -> Iterator[pods.PodRef]:
@@ -80,7 +92,7 @@ def pods_to_watch(locks: Iterable[AssetLock], leases: Iterable[Lease]) -> Iterat
     yield from (pod for lease in leases if lease.spec.holder_identity and (pod := pods.pod_of_lease(lease)))
 
 
-def rank(lock: AssetLock) -> tuple[int, datetime.datetime, str]:
+def rank(lock: AssetLock) -> tuple[bool, int, datetime.datetime, str]:
     """Its place among others: a lower rank is served first."""
     created = lock.metadata.creation_timestamp or datetime.datetime.min.replace(tzinfo=datetime.UTC)
-    return (-lock.spec.priority, created, lock.metadata.uid)
+    return (not is_first(lock), -lock.spec.priority, created, lock.metadata.uid)

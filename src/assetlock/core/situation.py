@@ -6,6 +6,7 @@ import functools
 
 from assetlock.core import guard, names, pods, queue
 from assetlock.core.acquisition import Acquisition, Ending, acquired, end_with_pod, lacks_slots
+from assetlock.core.closed import Gate
 from assetlock.core.guard import Guard
 from assetlock.core.identity import Identity
 from assetlock.core.observation import Observation, ObservedLease, ObservedNamespace, ObservedTarget
@@ -25,6 +26,11 @@ class Situation:
     def stamp_key(self) -> str:
         """The annotation that this asset's stamps stand in."""
         return names.stamp_key(self.observation.name, self.observation.namespace)
+
+    @functools.cached_property
+    def gate(self) -> Gate:
+        """What maintenance windows make of the present moment."""
+        return Gate(self.observation)
 
     @functools.cached_property
     def acquisitions(self) -> list[Acquisition]:
@@ -53,6 +59,8 @@ class Situation:
 
     def _fits(self, acquisition: Acquisition, holders: list[Acquisition]) -> bool:
         if any(holder.exclusive for holder in holders):
+            return False
+        if acquisition.lock is not None and self.gate.refusal(acquisition.lock):
             return False
         if acquisition.lock is not None and acquisition.exclusive:
             lacking = lacks_slots(acquisition.lock, acquisition.tenure, self.observation.capacity)
@@ -94,7 +102,7 @@ class Situation:
         begun = [collector.id for collector in self.collectors]
         if not begun:
             return waiters
-        return sorted(waiters, key=lambda lock: lock.metadata.uid not in begun)
+        return sorted(waiters, key=lambda lock: not queue.is_first(lock) and lock.metadata.uid not in begun)
 
     def given_up_by_pod(self, lock: AssetLock) -> Ending | None:
         """How a lock that waits ends with the pod that it is for, once that has ended."""

@@ -2,8 +2,10 @@
 
 The value's first line is the UID of the object that it was written for, since controllers copy annotations to
 children, where a stamp must mean nothing. Each further line is a holder: fencing token, pod UID or ``-``,
-username; or, with the token 0, a user who may go on updating, but not deleting. The policy inside the API server
-reads the same lines (CEL has no JSON).
+username; or, with the token 0, a user who may go on updating, but not deleting. While it is locked for maintenance
+the maintainers have the lines of holders (groups with the word ``group`` for a pod's UID), and whoever
+made the lock has one that fits no requester and ends with the reason. The policy inside the API server reads the same
+lines (CEL has no JSON).
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 
-from assetlock.core.identity import Identity
+from assetlock.core.identity import MAINTENANCE, Identity
 
 EXEMPT = 0
 """Stands for a token on the lines of those who may update. Real tokens begin at 1."""
@@ -35,6 +37,12 @@ class Stamp:
     uid: str
     holders: tuple[StampedHolder, ...]
     exempt: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> tuple[StampedHolder, ...]:
+        """Whom to name to those who are refused: not the maintainers."""
+        closing = tuple(holder for holder in self.holders if holder.identity.pod_uid == MAINTENANCE)
+        return closing or self.holders
 
     @property
     def token(self) -> int:

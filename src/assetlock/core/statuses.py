@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from assetlock.core import glass, names, tenure
 from assetlock.core.acquisition import Acquisition, Ending
@@ -34,7 +34,7 @@ def asset_body(situation: Situation, holders: Sequence[Holder], token: int) -> B
     asset = _asset(situation)
     waiters = situation.waiters
     status = AssetStatus(
-        lock_state="Locked" if holders else "Unlocked",
+        lock_state=_lock_state(holders),
         holders=list(holders),
         queue=[_entry(lock) for lock in waiters[:SHOWN]],
         queue_length=len(waiters),
@@ -69,6 +69,7 @@ def holder_entry(acquisition: Acquisition, token: int) -> Holder:
         expire_time=_whole_second(held.expires),
         doubt=doubt[1] if doubt else None,
         reason=lock.spec.reason if lock else None,
+        maintainers=lock.spec.maintainers if lock else [],
         holder_id=lock.spec.holder_id if lock else None,
     )
 
@@ -126,6 +127,8 @@ def waiting_for(situation: Situation, lock: AssetLock) -> tuple[str, str]:
     """Reason and sentence: why the lock can't be had now."""
     if situation.obstacle:
         return situation.obstacle
+    if refusal := situation.gate.refusal(lock):
+        return refusal
     present = [a for a in situation.standing if a.id != lock.metadata.uid]
     if present:
         named = [_told(acquisition) for acquisition in present[:NAMED]]
@@ -145,6 +148,12 @@ def _told(acquisition: Acquisition) -> str:
         f"; {acquisition.fate.doubt[1]}, so it keeps the lock until then" if acquisition.fate.doubt else ""
     )
     return f"{held.identity.username} ({name}) since {format_time(held.since)}, until {until}{doubt}"
+
+
+def _lock_state(holders: Sequence[Holder]) -> Literal["Unlocked", "Locked", "Maintenance"]:
+    if any(holder.mode == "Maintenance" for holder in holders):
+        return "Maintenance"
+    return "Locked" if holders else "Unlocked"
 
 
 def _whole_second(moment: datetime.datetime) -> datetime.datetime:

@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterable
 
 from assetlock.core import names
+from assetlock.core.calendars import LONGEST
 from assetlock.core.identity import Identity, owner_of
 from assetlock.core.observation import Limits, Observation, ObservedLease
 from assetlock.model.asset import Asset
@@ -56,7 +57,8 @@ def tenures_of(observation: Observation) -> list[Tenure]:
 
 def _tenure(observation: Observation, acquisition: str, leases: list[ObservedLease]) -> Tenure:
     term = max(leases, key=lambda observed: (_renewed(observed), -observed.slot))
-    expires = _renewed(term) + _duration(term, observation.asset, observation.limits)
+    lock = next((k for k in observation.locks if k.metadata.uid == acquisition), None)
+    expires = _renewed(term) + _duration(term, lock, observation)
     annotations = leases[0].lease.metadata.annotations
     return Tenure(
         acquisition=acquisition,
@@ -96,9 +98,8 @@ def _acquisition_id(observed: ObservedLease) -> str:
 def effective_ttl(lock: AssetLock, asset: Asset | None, limits: Limits) -> datetime.timedelta:
     """How long a term of this lock lasts: as asked, within what asset and operator allow, in whole seconds."""
     asked = parse_duration(lock.spec.ttl) if lock.spec.ttl else default_ttl(asset, limits)
-    return datetime.timedelta(
-        seconds=max(1, math.ceil(min(asked, longest_ttl(asset, limits)).total_seconds()))
-    )
+    longest = longest_ttl(asset, limits, lock)
+    return datetime.timedelta(seconds=max(1, math.ceil(min(asked, longest).total_seconds())))
 
 
 def default_ttl(asset: Asset | None, limits: Limits) -> datetime.timedelta:
@@ -106,14 +107,18 @@ def default_ttl(asset: Asset | None, limits: Limits) -> datetime.timedelta:
     return parse_duration(asset.spec.default_ttl) if asset and asset.spec.default_ttl else limits.default_ttl
 
 
-def longest_ttl(asset: Asset | None, limits: Limits) -> datetime.timedelta:
-    """The longest term that asset and operator allow."""
+def longest_ttl(asset: Asset | None, limits: Limits, lock: AssetLock | None = None) -> datetime.timedelta:
+    """The longest term that asset and operator allow. People's locks for maintenance may be of any length."""
+    if lock is not None and lock.spec.mode == "Maintenance":
+        return LONGEST
     own = parse_duration(asset.spec.max_ttl) if asset and asset.spec.max_ttl else limits.longest_ttl
     return min(own, limits.longest_ttl)
 
 
-def _duration(observed: ObservedLease, asset: Asset | None, limits: Limits) -> datetime.timedelta:
-    seconds = observed.lease.spec.lease_duration_seconds
+def _duration(
+    observed: ObservedLease, lock: AssetLock | None, observation: Observation
+) -> datetime.timedelta:
+    seconds, asset, limits = observed.lease.spec.lease_duration_seconds, observation.asset, observation.limits
     if seconds is None:
         return default_ttl(asset, limits)
-    return min(datetime.timedelta(seconds=max(seconds, 0)), longest_ttl(asset, limits))
+    return min(datetime.timedelta(seconds=max(seconds, 0)), longest_ttl(asset, limits, lock))

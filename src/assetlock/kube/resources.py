@@ -64,6 +64,7 @@ def _quoted(part: str) -> str:
 
 ASSETS = Resource("assetlock.dev", "v1alpha1", "assets", "Asset")
 ASSETLOCKS = Resource("assetlock.dev", "v1alpha1", "assetlocks", "AssetLock")
+MAINTENANCE_WINDOWS = Resource("assetlock.dev", "v1alpha1", "maintenancewindows", "MaintenanceWindow")
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)

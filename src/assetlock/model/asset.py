@@ -11,6 +11,7 @@ from assetlock.model.base import Model, ObjectName, PositiveDuration, Time, User
 from assetlock.model.conditions import Conditions
 from assetlock.model.meta import ObjectMeta
 from assetlock.model.selector import LabelSelector
+from assetlock.model.subject import Subject
 
 MOST_SELECTED = 500
 """So many objects one selector may select; each is a write at the beginning of a lock and one at its end."""
@@ -151,6 +152,9 @@ class Holder(Model):
         None, max_length=1024, description="Why nobody can tell whether the holder's pod still lives."
     )
     reason: str | None = Field(None, max_length=1024, description="What for.")
+    maintainers: list[Subject] = Field(
+        default_factory=list, max_length=32, description="With Maintenance, who may write meanwhile."
+    )
     holder_id: str | None = Field(None, max_length=253, description="What the holder calls itself.")
 
 

@@ -11,6 +11,7 @@ from assetlock.model import cel
 from assetlock.model.base import AssetName, Duration, Model, PodUID, PositiveDuration, Time, Username
 from assetlock.model.conditions import Conditions
 from assetlock.model.meta import ObjectMeta
+from assetlock.model.subject import Subject
 
 
 class LockState(enum.StrEnum):
@@ -56,6 +57,16 @@ class AssetLockSpec(Model):
                     field="bindTo",
                 ),
                 cel.rule(
+                    "self.mode == 'Maintenance' || !has(self.whenHeld)",
+                    "only a lock with mode: Maintenance has it",
+                    field="whenHeld",
+                ),
+                cel.rule(
+                    "self.mode == 'Maintenance' || !has(self.maintainers) || self.maintainers.size() == 0",
+                    "only a lock with mode: Maintenance has them",
+                    field="maintainers",
+                ),
+                cel.rule(
                     "!has(self.releaseWithHolder) || !self.releaseWithHolder || "
                     "(has(self.holder) && has(self.holder.podUID))",
                     "true needs a holder with a podUID, which is known when its token is bound to a pod",
@@ -66,13 +77,26 @@ class AssetLockSpec(Model):
     )
 
     asset_name: AssetName = Field(description="The Asset to lock, in the same namespace.")
-    mode: Literal["Exclusive", "Shared"] = Field(
-        "Exclusive", description="Exclusive: the whole asset. Shared: one slot of its capacity."
+    mode: Literal["Exclusive", "Shared", "Maintenance"] = Field(
+        "Exclusive",
+        description="Exclusive: the whole asset. Shared: one slot of its capacity. Maintenance: the whole asset, and "
+        "nobody writes but its maintainers; needs the verb `maintain`.",
     )
     ttl: PositiveDuration | None = Field(
         None, description="How long it lasts unless it is extended. Default: the Asset's defaultTTL."
     )
     wait: Duration = Field("0s", description="How long to queue for it. Zero: now or not at all.")
+    when_held: Literal["Wait", "Revoke", "Skip"] | None = Field(
+        None,
+        description="With Maintenance, what happens if somebody holds it. Wait (default): it comes next, before all "
+        "who wait, however long that takes unless wait says. Revoke: their lock ends at once, which needs `unlock`. "
+        "Skip: it fails.",
+    )
+    maintainers: list[Subject] = Field(
+        default_factory=list,
+        max_length=32,
+        description="With Maintenance, who may write meanwhile. Default: nobody, not even who made the lock.",
+    )
     priority: int = Field(
         0, ge=-1000, le=1000, description="Higher ones are served first; equal ones in the order they came."
     )

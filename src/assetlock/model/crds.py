@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from assetlock.model.asset import Asset
 from assetlock.model.assetlock import AssetLock
 from assetlock.model.schema import structural_schema
+from assetlock.model.window import MaintenanceWindow
 
 GROUP, VERSION = "assetlock.dev", "v1alpha1"
 
@@ -58,6 +59,21 @@ KINDS = (
             ("Age", "date", ".metadata.creationTimestamp"),
         ),
         selectable=(".spec.assetName", ".status.state"),
+    ),
+    Kind(
+        MaintenanceWindow,
+        "maintenancewindows",
+        "mw",
+        columns=(
+            ("Kind", "string", ".spec.kind"),
+            ("Schedule", "string", ".spec.schedule"),
+            ("Zone", "string", ".spec.timeZone"),
+            ("Active", "boolean", ".status.active"),
+            ("Next Start", "string", ".status.nextStart"),
+            ("Next End", "string", ".status.nextEnd"),
+            ("Age", "date", ".metadata.creationTimestamp"),
+        ),
+        selectable=(".spec.kind", ".status.active"),
     ),
 )
 

@@ -1,0 +1,78 @@
+"""Brings the status of maintenance windows up to date. Closing assets is decided with all else about an asset."""
+
+from __future__ import annotations
+
+import datetime
+
+from assetlock.controller.cache import AssetKey, Cache, WindowKey
+from assetlock.controller.clock import Clock
+from assetlock.core import windowstatus
+from assetlock.core.closing import concerned
+from assetlock.core.windowlocks import is_windows
+from assetlock.core.windowstatus import WindowView
+from assetlock.kube.api import Api
+from assetlock.kube.errors import Conflict, NotFound, OutcomeUnknown
+from assetlock.kube.resources import MAINTENANCE_WINDOWS
+
+LATE = 0.001
+"""Seconds after a window's start or end at which it is looked at."""
+
+LONGEST_SLEEP = 3600.0
+"""Seconds after which it is looked at in any case: the wall clock may have been set."""
+
+
+class Windows:
+    """Shows of each window when it is active, and whether its assets are as it says."""
+
+    def __init__(self, api: Api, cache: Cache, clock: Clock) -> None:
+        self._api = api
+        self._cache = cache
+        self._clock = clock
+
+    async def reconcile(self, key: WindowKey) -> float | None:
+        """Write the window's status if it is not as it ought to be.
+
+        Returns when to look again if nothing happens before, on the monotonic clock.
+        """
+        view = self._view(key)
+        if view is None:
+            return None
+        body = windowstatus.body(view)
+        if body is not None:
+            try:
+                new = await self._api.replace(
+                    MAINTENANCE_WINDOWS, key.namespace, key.name, body, subresource="status"
+                )
+                self._cache.put({**new, "kind": "MaintenanceWindow"}, self._clock.monotonic())
+            except (Conflict, NotFound, OutcomeUnknown):
+                await self._read_again(key)
+                return self._clock.monotonic()
+        return self._at(windowstatus.wake_at(view))
+
+    def _view(self, key: WindowKey) -> WindowView | None:
+        window = self._cache.windows.get(key.namespace, key.name)
+        if window is None:
+            return None
+        assets = concerned(window, (a for a in self._cache.assets if a.metadata.namespace == key.namespace))
+        locks = [
+            lock
+            for asset in assets
+            for lock in self._cache.locks_of(AssetKey(key.namespace, asset.metadata.name))
+            if is_windows(lock)
+        ]
+        return WindowView(self._clock.now(), window, assets, locks)
+
+    async def _read_again(self, key: WindowKey) -> None:
+        known = self._cache.version("MaintenanceWindow", key.namespace, key.name)
+        try:
+            live = await self._api.get(MAINTENANCE_WINDOWS, key.namespace, key.name)
+        except NotFound:
+            self._cache.vanished("MaintenanceWindow", key.namespace, key.name, known)
+        else:
+            self._cache.put({**live, "kind": "MaintenanceWindow"}, self._clock.monotonic())
+
+    def _at(self, moment: datetime.datetime | None) -> float | None:
+        if moment is None:
+            return None
+        seconds = max(0.0, (moment - self._clock.now()).total_seconds()) + LATE
+        return self._clock.monotonic() + min(seconds, LONGEST_SLEEP)

@@ -1,0 +1,62 @@
+"""How long a lock's term is: as asked, within the limits, and not into a time in which the asset is closed.
+
+A lock that is granted before a window ends when that begins. A window's own lock ends when the asset opens again.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+
+from assetlock.core import tenure
+from assetlock.core.calendars import LONGEST
+from assetlock.core.closing import Closings
+from assetlock.core.observation import Observation
+from assetlock.core.tenure import Tenure
+from assetlock.core.windowlocks import is_windows
+from assetlock.model.assetlock import AssetLock
+
+TOLERANCE = datetime.timedelta(seconds=2)
+"""A term that is to end at a certain moment may miss it by this: Leases last whole seconds."""
+
+_LEAST = datetime.timedelta(seconds=1)
+
+
+def length(observation: Observation, lock: AssetLock) -> datetime.timedelta:
+    """How long a term of this lock lasts that begins now, in whole seconds."""
+    if is_windows(lock):
+        return _in_seconds(_until_open(observation))
+    asked = tenure.effective_ttl(lock, observation.asset, observation.limits)
+    closes = closes_at(observation, lock)
+    return asked if closes is None else _in_seconds(min(asked, closes - observation.now))
+
+
+def is_right(observation: Observation, lock: AssetLock, held: Tenure) -> bool:
+    """Whether the present term of a holder is as it ought to be; if not, a new one begins."""
+    remaining = held.expires - observation.now
+    if is_windows(lock):
+        wanted = _until_open(observation)
+        return remaining > wanted / 2 if wanted == LONGEST else abs(remaining - wanted) <= TOLERANCE
+    asked = tenure.effective_ttl(lock, observation.asset, observation.limits)
+    if held.term.lease.spec.lease_duration_seconds == int(asked.total_seconds()):
+        return True
+    closes = closes_at(observation, lock)
+    return closes is not None and abs(held.expires - closes) <= TOLERANCE
+
+
+def closes_at(observation: Observation, lock: AssetLock) -> datetime.datetime | None:
+    """When the asset is closed next for such a lock; ``None`` if that is not known, or past."""
+    if lock.spec.mode == "Maintenance" or not observation.windows:
+        return None
+    return Closings(observation.asset, observation.windows).next(observation.now)
+
+
+def _until_open(observation: Observation) -> datetime.timedelta:
+    closure = Closings(observation.asset, observation.windows).at(observation.now)
+    if closure is None:
+        return _LEAST
+    return min(closure.until - observation.now, LONGEST) if closure.until else LONGEST
+
+
+def _in_seconds(span: datetime.timedelta) -> datetime.timedelta:
+    return max(_LEAST, datetime.timedelta(seconds=math.floor(span.total_seconds())))
