@@ -21,6 +21,11 @@ from assetlock.model.durations import parse_duration
 from assetlock.model.times import format_time
 
 HOLDER_ALIVE = "HolderAlive"
+RECONCILING, STALLED = "Reconciling", "Stalled"
+"""By these tools that know nothing of locks tell what is under way and what has failed (kstatus: Flux, kpt)."""
+
+_BAD_ENDS = (LockState.FAILED, LockState.REVOKED, LockState.QUARANTINED)
+_Told = tuple[str, str, str]
 
 NAMED = 3
 """So many holders are named to somebody who waits, then it is said how many more there are."""
@@ -83,6 +88,7 @@ def held_body(situation: Situation, acquisition: Acquisition, lock: AssetLock, h
         "Finished": ("False", "Held", ""),
         "Settled": ("True", "Granted", message),
         **_holder_condition(acquisition, lock, until),
+        **_gone(lock, RECONCILING, "Granted"),
     }
     return _lock_body(
         situation,
@@ -104,6 +110,7 @@ def pending_body(situation: Situation, lock: AssetLock, position: int) -> Body:
         "Acquired": ("False", reason, message),
         "Finished": ("False", "Pending", ""),
         "Settled": ("False", reason, message),
+        RECONCILING: ("True", reason, message),
     }
     return _lock_body(situation, lock, conditions, state=LockState.PENDING, queue_position=position)
 
@@ -115,6 +122,9 @@ def finished_body(situation: Situation, lock: AssetLock, ending: Ending) -> Body
         "Finished": ("True", ending.reason, ending.message),
         "Settled": ("True", ending.reason, ending.message),
     }
+    conditions |= _gone(lock, RECONCILING, ending.reason)
+    if ending.state in _BAD_ENDS:
+        conditions[STALLED] = ("True", ending.reason, ending.message)
     if _has_condition(lock, HOLDER_ALIVE):
         conditions[HOLDER_ALIVE] = ("Unknown", ending.reason, "the lock has ended")
     finish_time = _whole_second(situation.observation.now)
@@ -190,8 +200,13 @@ def _holder_condition(
     return {}
 
 
-def _has_condition(lock: AssetLock, kind: str) -> bool:
-    return any(condition.type == kind for condition in lock.status.conditions)
+def _has_condition(original: Asset | AssetLock, kind: str) -> bool:
+    return any(condition.type == kind for condition in original.status.conditions)
+
+
+def _gone(original: Asset | AssetLock, kind: str, reason: str) -> dict[str, _Told]:
+    """That a condition is no more, where it ever was."""
+    return {kind: ("False", reason, "")} if _has_condition(original, kind) else {}
 
 
 def _entry(lock: AssetLock) -> QueueEntry:
@@ -208,14 +223,17 @@ def _asset_conditions(situation: Situation) -> list[Condition]:
     wanted = [target for target in situation.observation.targets if target.wanted]
     missing = next((t.target for t in wanted if not t.uid), None)
     ready = ("True", "Ready", "locks are granted")
+    stalled = _gone(asset, STALLED, "Ready")
     if situation.unfenceable:
         fenced = ("False", "NotFenceable", situation.unfenceable)
-        ready = fenced if situation.unprotected else ready
+        if situation.unprotected:
+            ready, stalled = fenced, {STALLED: ("True", "NotFenceable", situation.unfenceable)}
     elif missing:
         fenced = _missing(missing)
     else:
         fenced = ("True", "Fenced", f"all {len(wanted)} targets can be fenced")
-    conditions = _conditions(situation, asset, {"Ready": ready, "Fenced": fenced, **_permitted(situation)})
+    told = {"Ready": ready, "Fenced": fenced, **stalled, **_permitted(situation)}
+    conditions = _conditions(situation, asset, told)
     return [c for c in conditions if c.type != "TargetsPermitted" or asset.spec.targets]
 
 

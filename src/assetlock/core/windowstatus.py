@@ -41,9 +41,11 @@ def body(view: WindowView) -> Body | None:
     calendar, ready = _calendar(view)
     status = _times(view, calendar)
     told = {"Ready": ready, "Enforced": _enforced(view, calendar)}
-    stalled = ready[1] == "InvalidTimes"
-    told["Stalled"] = ("True", ready[1], ready[2]) if stalled else ("False", ready[1], "")
     conditions = list(window.status.conditions)
+    if ready[1] == "InvalidTimes":
+        told["Stalled"] = ("True", ready[1], ready[2])
+    elif any(condition.type == "Stalled" for condition in conditions):
+        told["Stalled"] = ("False", ready[1], "")
     for kind, (is_so, reason, message) in told.items():
         conditions = set_condition(
             conditions,
