@@ -17,7 +17,7 @@ def keep(situation: Situation) -> Decision | None:
     observation, closure = situation.observation, situation.gate.closure
     if closure is not None and windowlocks.missing(closure, observation):
         return Decision(writes=(CreateLock(windowlocks.body_of(closure, observation)),))
-    hopeless = situation.unfenceable is not None
+    hopeless = situation.unprotected is not None
     writes = tuple(
         DeleteLock(lock.metadata.name, lock.metadata.uid, lock.metadata.resource_version)
         for lock in windowlocks.out_of_place(closure, observation, hopeless=hopeless)

@@ -179,7 +179,7 @@ def _asset(situation: Situation) -> Asset:
 
 def _clipped(situation: Situation, lock: AssetLock) -> str:
     observation = situation.observation
-    longest = tenure.longest_ttl(observation.asset, observation.limits)
+    longest = tenure.longest_ttl(observation.asset, observation.limits, lock)
     ttl = tenure.effective_ttl(lock, observation.asset, observation.limits)
     asked = lock.spec.ttl
     if not asked or parse_duration(asked) <= longest:

@@ -25,7 +25,7 @@ _LEAST = datetime.timedelta(seconds=1)
 def length(observation: Observation, lock: AssetLock) -> datetime.timedelta:
     """How long a term of this lock lasts that begins now, in whole seconds."""
     if is_windows(lock):
-        return _in_seconds(_until_open(observation))
+        return datetime.timedelta(seconds=math.ceil(_until_open(observation).total_seconds()))
     asked = tenure.effective_ttl(lock, observation.asset, observation.limits)
     closes = closes_at(observation, lock)
     return asked if closes is None else _in_seconds(min(asked, closes - observation.now))
