@@ -23,6 +23,36 @@ MUTANTS = (
         "",
     ),
     Mutant(
+        "let who closed an asset write to it",
+        "core/fencing.py",
+        'Identity(f"{username}{why}", MAINTENANCE)',
+        "Identity(username)",
+    ),
+    Mutant(
+        "grant who waits inside a window",
+        "core/granting.py",
+        "        if situation.gate.refusal(lock):\n            continue\n",
+        "",
+    ),
+    Mutant(
+        "let a lock outlive the start of a window",
+        "core/terms.py",
+        "_in_seconds(min(asked, closes - observation.now))",
+        "asked",
+    ),
+    Mutant(
+        "take a duration for a time on the wall clock",
+        "core/cron.py",
+        "yield fired.astimezone(datetime.UTC)",
+        "yield fired",
+    ),
+    Mutant(
+        "free an asset before the changed lock of its window is in line",
+        "core/windowlocks.py",
+        "others = [lock for lock in own if lock is not present] if present else []",
+        "others = [lock for lock in own if lock is not present]",
+    ),
+    Mutant(
         "announce before stamping",
         "core/decide.py",
         "    fencing.stamp,\n    granting.announce,\n",
@@ -133,8 +163,8 @@ MUTANTS = (
     Mutant(
         "serve waiters without regard to priority",
         "core/queue.py",
-        "(-lock.spec.priority, created, lock.metadata.uid)",
-        "(0, created, lock.metadata.uid)",
+        "-lock.spec.priority, created",
+        "0, created",
     ),
     Mutant(
         "grant into a terminating Lease",
@@ -239,8 +269,8 @@ MUTANTS = (
     Mutant(
         "serve the youngest of equal waiters first",
         "core/queue.py",
-        "(-lock.spec.priority, created, lock.metadata.uid)",
-        "(-lock.spec.priority, datetime.datetime.max.replace(tzinfo=datetime.UTC) - created, lock.metadata.uid)",
+        "-lock.spec.priority, created",
+        "-lock.spec.priority, datetime.datetime.max.replace(tzinfo=datetime.UTC) - created",
     ),
     Mutant(
         "count a list whose second page was lost as whole",

@@ -19,7 +19,7 @@ from assetlock.model.durations import parse_duration
 from assetlock.model.subject import Subject
 from assetlock.model.window import MaintenanceWindow
 
-MOST_CHANGES = 300
+MOST_CHANGES = 100
 """So many windows that open or close are looked at to find when the asset does."""
 
 WhenHeld = str
