@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from assetlock.admission import decide_assetlocks, decide_assets, decide_fence, decide_windows
+from assetlock.admission import decide_assetlocks, decide_assets, decide_fence, decide_windows, facts
 from assetlock.admission.verdict import Admitted, Refused
 from assetlock.core import names
 from assetlock.core.identity import Identity
@@ -109,3 +109,12 @@ def test_a_window_that_only_a_calendar_can_judge_is_refused_with_its_field_named
 )
 def test_what_the_schema_refuses_is_left_to_it(spec: dict[str, Any]) -> None:
     assert isinstance(window(**spec), Admitted)
+
+
+@pytest.mark.parametrize(("name", "passes"), [("alice", False), ("provider", False), ("bob", True)])
+def test_what_carries_no_stamp_is_closed_as_what_does(name: str, passes: bool) -> None:
+    holder = {"identity": "alice", "mode": "Maintenance", "maintainers": [{"kind": "User", "name": "bob"}]}
+    asset = {"spec": {"exempt": ["provider"]}, "status": {"fencingToken": 7, "holders": [holder]}}
+    claim = decide_fence.claim_of("vm", "shop", facts.asset_facts(asset))
+    asked = review("UPDATE", by=user(name), old=config_map(), new=config_map(colour="blue"))
+    assert (not decide_fence.refusing(asked, [claim])) is passes

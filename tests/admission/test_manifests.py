@@ -82,7 +82,7 @@ def test_a_url_takes_the_place_of_the_service() -> None:
     configuration = copy.deepcopy(ALL[-1])
     located(configuration, "https://127.0.0.1:9443/", "PEM")
     urls = {webhook["clientConfig"]["url"] for webhook in _webhooks(configuration)}
-    paths = ("fence", "subresources", "namespaces", "creations", "assets", "assetlocks", "leases")
+    paths = ("fence", "subresources", "namespaces", "creations", "assets", "assetlocks", "leases", "windows")
     assert urls == {f"https://127.0.0.1:9443/{path}" for path in paths}
     assert all("service" not in webhook["clientConfig"] for webhook in _webhooks(configuration))
     assert all(webhook["clientConfig"]["caBundle"] == "UEVN" for webhook in _webhooks(configuration))

@@ -196,7 +196,9 @@ def test_two_field_managers_and_the_operator_do_not_fight_over_a_window(shop: Op
     closed(shop)
     shop.kubectl("apply", "--server-side", "--field-manager=git", "-f", "-", stdin=json.dumps(whole))
     assert window(shop)["spec"]["reason"] == "year end"
-    managers = {entry["manager"]: entry["fieldsV1"] for entry in window(shop)["metadata"]["managedFields"]}
+    shown = shop.kubectl("get", "mw", "freeze", "-o", "json", "--show-managed-fields").stdout
+    managed = json.loads(shown)["metadata"]["managedFields"]
+    managers = {entry["manager"]: entry["fieldsV1"] for entry in managed}
     assert set(managers) - {"git", "ops"}
     ours = [fields for name, fields in managers.items() if name not in ("git", "ops")]
     assert all(set(fields) <= {"f:status"} for fields in ours), "the operator owns nothing but the status"

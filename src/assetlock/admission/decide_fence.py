@@ -50,8 +50,9 @@ def claims_on(review: Review) -> tuple[Claim, ...]:
 
 def claim_of(asset: str, namespace: str, known: facts.AssetFacts) -> Claim:
     """The claim of an asset that is locked, as its stamp would have it, on what carries none."""
-    holders = tuple(StampedHolder(known.token, holder.identity) for holder in known.holders)
-    stamp = Stamp("", holders, known.exempt)
+    holders = tuple(StampedHolder(known.token, who) for holder in known.holders for who in holder.writers)
+    closed = any(holder.told.maintenance for holder in known.holders)
+    stamp = Stamp("", holders, () if closed else known.exempt)
     return Claim(names.stamp_key(asset, namespace), str(stamp), stamp)
 
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from assetlock.admission.review import Object, annotations_of, mapping, metadata_of, text
 from assetlock.core import names
-from assetlock.core.identity import NOBODY, Identity, owner_of
+from assetlock.core.identity import MAINTENANCE, NOBODY, Identity, owner_of
 from assetlock.core.messages import HeldBy
 from assetlock.model.selector import LabelSelector
 from assetlock.model.subject import Subject
@@ -21,7 +21,7 @@ _FIRST_YEAR = 1900
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class KnownHolder:
-    """A holder as an Asset's status has it. ``writers`` may write: it, or who maintains the asset meanwhile."""
+    """A holder as an Asset's status has it. ``writers`` may write: it, or its maintainers."""
 
     identity: Identity
     told: HeldBy
@@ -168,11 +168,16 @@ def _holder(fields: Object) -> KnownHolder:
             text(fields.get("reason")) or None,
             maintenance=maintenance,
         ),
-        tuple(_maintainers(fields.get("maintainers"))) if maintenance else (identity,),
+        _writers(identity, fields.get("maintainers")) if maintenance else (identity,),
     )
 
 
-def _maintainers(subjects: object) -> Iterator[Identity]:
+def _writers(identity: Identity, maintainers: object) -> tuple[Identity, ...]:
+    """As in a stamp: who closed the asset stands there too, but as nobody who could write."""
+    return (Identity(identity.username, MAINTENANCE), *_subjects(maintainers))
+
+
+def _subjects(subjects: object) -> Iterator[Identity]:
     for subject in subjects if isinstance(subjects, list) else ():
         try:
             yield Identity.of(Subject.model_validate(subject))
