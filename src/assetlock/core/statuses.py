@@ -74,7 +74,7 @@ def holder_entry(acquisition: Acquisition, token: int) -> Holder:
         expire_time=_whole_second(held.expires),
         doubt=doubt[1] if doubt else None,
         reason=lock.spec.reason if lock else None,
-        maintainers=lock.spec.maintainers if lock else [],
+        maintainers=(lock.spec.maintainers or None) if lock else None,
         holder_id=lock.spec.holder_id if lock else None,
     )
 

@@ -152,8 +152,8 @@ class Holder(Model):
         None, max_length=1024, description="Why nobody can tell whether the holder's pod still lives."
     )
     reason: str | None = Field(None, max_length=1024, description="What for.")
-    maintainers: list[Subject] = Field(
-        default_factory=list, max_length=32, description="With Maintenance, who may write meanwhile."
+    maintainers: list[Subject] | None = Field(
+        None, max_length=32, description="With Maintenance, who may write meanwhile."
     )
     holder_id: str | None = Field(None, max_length=253, description="What the holder calls itself.")
 
