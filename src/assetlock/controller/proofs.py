@@ -110,8 +110,8 @@ class Proofs:
             return None
         return (
             f"{place.kind} objects in {place.namespace or 'the cluster'} can't be fenced: the API server let a trial "
-            f"write (a dry run) through that the policy {names.TARGETS_POLICY} must refuse. Leases and the "
-            "configuration of admission itself never meet it; a policy that was just installed needs a second"
+            f"write (a dry run) through that the policy {names.TARGETS_POLICY} must refuse. Leases and "
+            "admission's own policies never meet it; a policy that was just installed needs a second"
         )
 
     async def _is_served_elsewhere(self, service: str) -> bool:
