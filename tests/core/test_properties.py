@@ -66,6 +66,14 @@ class Lock(RuleBasedStateMachine):
     def make_a_lease_by_hand(self) -> None:
         self.world.hand_make("job", seconds=30)
 
+    @rule()
+    def make_a_free_lease(self) -> None:
+        self.world.make_free()
+
+    @rule()
+    def take_a_free_lease(self) -> None:
+        self.world.take(seconds=30)
+
     @precondition(lambda self: self.world.lease)
     @rule()
     def renew(self) -> None:
@@ -134,12 +142,12 @@ class Lock(RuleBasedStateMachine):
             if pod and not queue.has_ended(lock):
                 assert world.pods.get(pod.uid, Fate()).ended is None, f"{lock.metadata.name} outlives its pod"
         if pending and world.asset:
-            assert world.leases, "somebody waits and nobody holds"
+            assert Situation(world.observe()).standing, "somebody waits and nobody holds"
         for lock in pending:
             assert queue.waits_at_all(lock), f"{lock.metadata.name} waits although it said it would not"
         if pending and pending[0].spec.mode == "Shared" and world.asset:
             assert world.is_full(), "a reader is first in line and there is room"
-        if not world.leases:
+        if not Situation(world.observe()).standing:
             assert not any(world.stamped_users(name) for name in world.targets), "stamped for nobody"
         assert world.settle() == []
 

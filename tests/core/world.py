@@ -140,6 +140,37 @@ class World:
         self.leases.pop(slot, None)
         self._see_terms()
 
+    def make_free(self) -> None:
+        """A Lease that nobody holds, for leader elections to take."""
+        if 0 not in self.leases:
+            meta = self._meta(names.lease_name(ASSET))
+            meta["labels"] = {names.ASSET_LABEL: ASSET}
+            meta["annotations"] = {names.KEEP_ANNOTATION: "true"}
+            self.leases[0] = {"metadata": meta, "spec": {"leaseTransitions": 0}}
+            self._see_terms()
+
+    def take(self, user: str = "elector", seconds: int = 60) -> bool:
+        """Take a free Lease by an update, as leader elections do."""
+        lease = self.leases.get(0)
+        if lease is None or lease["spec"].get("holderIdentity"):
+            return False
+        transitions = lease["spec"]["leaseTransitions"] + 1
+        lease["metadata"]["annotations"] |= {
+            names.OWNER_ANNOTATION: f"- {user}",
+            names.ACQUISITION_ANNOTATION: f"a-{user}-{transitions}",
+        }
+        stamp = format_micro_time(self.now)
+        lease["spec"] = {
+            "holderIdentity": user,
+            "leaseDurationSeconds": seconds,
+            "acquireTime": stamp,
+            "renewTime": stamp,
+            "leaseTransitions": transitions,
+        }
+        self._touch(lease)
+        self._see_terms()
+        return True
+
     def pass_time(self, seconds: float) -> None:
         self.now += datetime.timedelta(seconds=seconds)
 

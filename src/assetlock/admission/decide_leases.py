@@ -163,12 +163,15 @@ def _renewed(review: Review, before: LeaseFacts, seconds: int, terms: Terms) -> 
 
 
 def _freed(review: Review) -> Admitted:
-    """Nobody holds it after this write, so nothing of an acquisition may stay."""
-    patch = _patch(review, dict.fromkeys(_OURS), {})
+    """Nobody holds it after this write, so nothing of an acquisition may stay; one that is made so is kept so."""
+    nothing: dict[str, str | None] = dict.fromkeys(_OURS)
     if review.operation != "CREATE":
-        return Admitted(patch)
-    warning = "spec.holderIdentity is empty, so this Lease locks nothing: name a holder to take the lock"
-    return Admitted(patch, (warning,))
+        return Admitted(_patch(review, nothing, {}))
+    warning = (
+        "spec.holderIdentity is empty, so this Lease locks nothing until somebody takes it by an update; it is kept "
+        "for that, and while it is there nobody can create it"
+    )
+    return Admitted(_patch(review, {**nothing, names.KEEP_ANNOTATION: "true"}, {}), (warning,))
 
 
 def _patch(

@@ -31,7 +31,7 @@ from assetlock.model.assetlock import AssetLock
 
 
 def pass_on(situation: Situation) -> Decision | None:
-    """Claim vacant slots for the next in line, handing ended ones over in one write; delete what nobody takes."""
+    """Claim vacant slots for the next in line, handing ended ones over in one write; free what nobody takes."""
     observation = situation.observation
     for lock, slots, like in _claims(situation):
         left = [observed for slot in slots if (observed := situation.vacant[slot])]
@@ -42,10 +42,12 @@ def pass_on(situation: Situation) -> Decision | None:
         )
         confirm = (*confirm_ended(situation, left), *_confirm_alive(lock))
         return Decision(confirm=confirm, writes=tuple(writes))
-    left = [observed for observed in situation.vacant.values() if observed]
+    left = [
+        observed for observed in situation.vacant.values() if observed and not leases.rests(observed.lease)
+    ]
     if left:
-        deletions = tuple(_deletion(situation, observed) for observed in left)
-        return Decision(confirm=confirm_ended(situation, left), writes=deletions)
+        freed = tuple(_freeing(situation, observed) for observed in left)
+        return Decision(confirm=confirm_ended(situation, left), writes=freed)
     return _give_back(situation)
 
 
@@ -86,16 +88,16 @@ def _give_back(situation: Situation) -> Decision | None:
     for collector in situation.collectors[::-1]:
         first = collector is situation.collectors[0]
         if asset is not None and not (first and collector.exclusive):
-            deletions = tuple(_deletion(situation, observed) for observed in collector.tenure.leases)
-            return Decision(confirm=(ConfirmAsset(asset.metadata.resource_version),), writes=deletions)
+            freed = tuple(_freeing(situation, observed) for observed in collector.tenure.leases)
+            return Decision(confirm=(ConfirmAsset(asset.metadata.resource_version),), writes=freed)
     return None
 
 
-def _deletion(situation: Situation, observed: ObservedLease) -> DeleteLease:
-    meta = observed.lease.metadata
-    return DeleteLease(
-        observed.name, meta.uid, meta.resource_version, tells=_told_of_expiry(situation, observed)
-    )
+def _freeing(situation: Situation, observed: ObservedLease) -> DeleteLease | ReplaceLease:
+    meta, told = observed.lease.metadata, _told_of_expiry(situation, observed)
+    if leases.is_kept(observed.lease):
+        return ReplaceLease(leases.freed(situation.observation, observed), tells=told)
+    return DeleteLease(observed.name, meta.uid, meta.resource_version, tells=told)
 
 
 def record(situation: Situation) -> Decision | None:

@@ -1,4 +1,4 @@
-"""The bodies of the Leases that locks are: made, handed over, renewed, announced on."""
+"""The bodies of the Leases that locks are: made, handed over, renewed, announced on, set free."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from assetlock.core.situation import identity_of
 from assetlock.model.assetlock import AssetLock
 from assetlock.model.lease import Lease
 from assetlock.model.times import format_micro_time
+
+_KEPT = {names.KEEP_ANNOTATION: "true"}
 
 
 def claimed(observation: Observation, slot: int, lock: AssetLock, like: ObservedLease | None = None) -> Body:
@@ -32,6 +34,7 @@ def claimed(observation: Observation, slot: int, lock: AssetLock, like: Observed
         names.OWNER_ANNOTATION: str(identity_of(lock)),
         names.ACQUISITION_ANNOTATION: lock.metadata.uid,
         names.LOCK_ANNOTATION: lock.metadata.name,
+        **(_KEPT if lease and is_kept(lease) else {}),
     }
     return _body(observation, slot, lease, annotations, spec)
 
@@ -49,6 +52,22 @@ def renewed(observation: Observation, acquisition: Acquisition, lock: AssetLock)
         "leaseTransitions": old.lease_transitions or 0,
     }
     return _body(observation, observed.slot, observed.lease, observed.lease.metadata.annotations, spec)
+
+
+def is_kept(lease: Lease) -> bool:
+    """Whether the Lease stays when it is free: somebody made it free, for leader elections to take it."""
+    return lease.metadata.annotations.get(names.KEEP_ANNOTATION) == "true"
+
+
+def rests(lease: Lease) -> bool:
+    """Whether the Lease is free and stays so."""
+    return is_kept(lease) and not lease.spec.holder_identity
+
+
+def freed(observation: Observation, observed: ObservedLease) -> Body:
+    """A Lease that is kept, with nobody holding it."""
+    spec = {"holderIdentity": "", "leaseTransitions": observed.lease.spec.lease_transitions or 0}
+    return _body(observation, observed.slot, observed.lease, _KEPT, spec)
 
 
 def announcement(lease: Lease, token: int) -> Body:

@@ -24,6 +24,7 @@ LOCK_ANNOTATION = f"{GROUP}/lock"
 POD_ANNOTATION = f"{GROUP}/pod"
 TOKEN_ANNOTATION = f"{GROUP}/token"
 SETTER_ANNOTATION = f"{GROUP}/targets-set-by"
+KEEP_ANNOTATION = f"{GROUP}/keep"
 BIND_TO_ANNOTATION = f"{GROUP}/bind-to"
 
 STAMP_SUFFIX = f".fence.{GROUP}/holders"
