@@ -16,6 +16,9 @@ import pytest
 from tests import go
 from tests.cluster.conftest import Operated, lease, until
 
+pytestmark = pytest.mark.timeout(900)
+"""The first to need client-go's election builds it."""
+
 ELECTORS = pathlib.Path(__file__).parent / "electors"
 LEASE = "asset.vm-1"
 TOKEN = r"jsonpath={.metadata.annotations.assetlock\.dev/token}"
