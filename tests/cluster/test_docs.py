@@ -82,14 +82,23 @@ def test_a_lock_is_taken_and_released_as_the_page_shows(operated: Operated, tmp_
 
 def test_a_job_locks_with_a_lease_as_the_page_shows(operated: Operated, tmp_path: pathlib.Path) -> None:
     operated.asset("shop-db", "settings")
-    (tmp_path / "lease.yaml").write_text(*blocks(ROOT / "docs" / "jobs.md", "yaml"))
+    (tmp_path / "lease.yaml").write_text(blocks(ROOT / "docs" / "jobs.md", "yaml")[0])
     migrate = tmp_path / "migrate.sh"
     migrate.write_text("#!/bin/sh\nkubectl label configmap settings migrated=yes\n")
     migrate.chmod(0o755)
-    [commands] = blocks(ROOT / "docs" / "jobs.md", "sh")
+    commands, _ = blocks(ROOT / "docs" / "jobs.md", "sh")
     said = paste(operated, tmp_path, commands)
     assert "condition met" in said
     assert "configmap/settings labeled" in said
+
+
+def test_a_lease_is_renewed_and_handed_back_as_the_page_shows(
+    operated: Operated, tmp_path: pathlib.Path
+) -> None:
+    operated.asset("shop-db")
+    (tmp_path / "lease.yaml").write_text(blocks(ROOT / "docs" / "jobs.md", "yaml")[0])
+    _, commands = blocks(ROOT / "docs" / "jobs.md", "sh")
+    assert "lease.coordination.k8s.io/asset.shop-db patched" in paste(operated, tmp_path, commands)
 
 
 def test_the_glass_is_broken_as_the_page_shows(operated: Operated, tmp_path: pathlib.Path) -> None:
@@ -173,8 +182,9 @@ def test_every_reason_of_a_condition_is_explained() -> None:
         "LeaseLost",
         "AssetDeleted",
         "HolderUnknown",
+        "HolderGone",
     }
-    assert len(reasons) == 7
+    assert len(reasons) == 8
     text = (ROOT / "docs" / "locking.md").read_text()
     for reason in reasons:
         assert f"| `{reason}` |" in text
