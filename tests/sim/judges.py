@@ -239,9 +239,19 @@ class Judges:
                 continue
             over = _wait_over(other)
             known = change.time - self._seen_at[other["metadata"]["uid"]] > slack
-            eligible = known and (over is None or change.time < over - slack)
+            eligible = (
+                known and (over is None or change.time < over - slack) and not self._has_lost_its_pod(other)
+            )
             name, better = chosen["metadata"]["name"], other["metadata"]["name"]
             assert not eligible or _rank(chosen) <= _rank(other), f"{name} was granted before {better}"
+
+    def _has_lost_its_pod(self, lock: Json) -> bool:
+        holder = lock["spec"]["holder"]
+        if "podUID" not in holder:
+            return False
+        pod = self._store.get(Key("", "pods", lock["metadata"]["namespace"], holder["podName"]))
+        is_there = pod is not None and pod.obj["metadata"]["uid"] == holder["podUID"]
+        return not is_there or pod is None or pod.obj["status"]["phase"] in ("Succeeded", "Failed")
 
     def _on_end(self, change: Change, lock: Json, state: str) -> None:
         name, asset, strict = change.key.name, lock["spec"]["assetName"], self._strict
@@ -256,7 +266,7 @@ class Judges:
             over = _wait_over(lock)
             assert over is None or change.time >= over - 1.0, f"{name} was failed before its wait was over"
         if state == "Failed" and strict.in_order:
-            assert reason in ("WaitTimeout", "Locked"), f"{name} failed for {reason}"
+            assert reason in ("WaitTimeout", "Locked", "HolderGone"), f"{name} failed for {reason}"
 
     def _ends_shortly_before(self, asset: str, acquisition: str, now: float) -> Iterator[float]:
         """When the acquisition's terms would have ended that were in force when this was decided, perhaps."""

@@ -18,6 +18,8 @@ from tests.sim.store import Json
 from tests.sim.virtual import Clock
 
 SUPERUSER = "root"
+POD_NAME = "authentication.kubernetes.io/pod-name"
+POD_UID = "authentication.kubernetes.io/pod-uid"
 _OURS = (
     names.OWNER_ANNOTATION,
     names.ACQUISITION_ANNOTATION,
@@ -81,8 +83,11 @@ def _fence(attributes: Attributes) -> None:
 def _name_holder(attributes: Attributes) -> Json | None:
     if attributes.served is not ASSETLOCKS or attributes.operation != "CREATE" or attributes.new is None:
         return None
-    spec = {**attributes.new["spec"], "holder": {"username": attributes.user.name}}
-    return {**attributes.new, "spec": spec}
+    user = attributes.user
+    holder = {"username": user.name}
+    if user.extra:
+        holder |= {"podName": user.extra[POD_NAME][0], "podUID": user.extra[POD_UID][0]}
+    return {**attributes.new, "spec": {**attributes.new["spec"], "holder": holder}}
 
 
 def _is_lock(obj: Json | None) -> bool:

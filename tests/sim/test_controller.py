@@ -68,11 +68,11 @@ def test_the_judges_see_a_write_that_the_fence_should_have_refused(monkeypatch: 
 
 
 class Telling:
-    """A calm world with one asset and one target, and a user who asks for locks."""
+    """A world, calm unless it is told otherwise, with one asset and one target, and a user who asks for locks."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, plan: Plan = CALM) -> None:
         self.world = world
-        self.story = Story(world, CALM, targets=["config"])
+        self.story = Story(world, plan, targets=["config"])
         self.board = Board(world.server.store)
 
     async def begin(self) -> None:
