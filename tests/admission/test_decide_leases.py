@@ -167,3 +167,23 @@ def test_a_lease_that_names_no_holder_is_made_with_a_warning() -> None:
     verdict = decide_leases.decide(asked, TERMS)
     assert isinstance(verdict, Admitted)
     assert "locks nothing" in verdict.warnings[0]
+
+
+def test_a_lease_of_a_pod_names_the_pod_by_which_its_end_is_seen() -> None:
+    in_pod = user("runner", pod="worker")
+    stored = after("CREATE", by=in_pod, new=lease())
+    assert stored["metadata"]["annotations"][names.POD_ANNOTATION] == "worker"
+    waived = lease()
+    waived["metadata"]["annotations"] |= {names.BIND_TO_ANNOTATION: "User", names.POD_ANNOTATION: "another"}
+    stored = after("CREATE", by=in_pod, new=waived)
+    assert names.POD_ANNOTATION not in stored["metadata"]["annotations"]
+
+
+def test_a_lease_that_is_created_free_is_marked_to_be_kept_through_every_holder() -> None:
+    free = after("CREATE", by=user("bob"), new=lease("", owner=None))
+    assert free["metadata"]["annotations"] == {names.KEEP_ANNOTATION: "true"}
+    taken = {**free, "spec": {"holderIdentity": "mine", "leaseDurationSeconds": 60}}
+    stored = after("UPDATE", by=user("bob"), old=free, new=taken)
+    assert stored["metadata"]["annotations"][names.KEEP_ANNOTATION] == "true"
+    given_back = after("UPDATE", by=user("bob"), old=stored, new={**stored, "spec": {"holderIdentity": ""}})
+    assert given_back["metadata"]["annotations"] == {names.KEEP_ANNOTATION: "true"}

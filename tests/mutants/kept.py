@@ -367,4 +367,28 @@ MUTANTS = (
         '    "ephemeral-volume-controller",\n',
         '    "ephemeral-volume-controller",\n    "generic-garbage-collector",\n',
     ),
+    Mutant(
+        "end a lock with its pod without looking for the pod live",
+        "core/ending.py",
+        "    if ending.pod is not None:\n        return (ConfirmPod(ending.pod, ended=True),)\n    if ending.reason",
+        "    if ending.reason",
+    ),
+    Mutant(
+        "take a pod of the same name for the holder",
+        "core/pods.py",
+        "    if pod.metadata.uid != ref.uid:\n",
+        "    if pod.metadata.name != ref.name:\n",
+    ),
+    Mutant(
+        "take a finished Job for evidence although the node is unreachable",
+        "core/pods.py",
+        '        return Fate(doubt=("NodeUnreachable", lost))\n',
+        "        pass\n",
+    ),
+    Mutant(
+        "delete a Lease that leader elections are pointed at",
+        "core/leases.py",
+        'return lease.metadata.annotations.get(names.KEEP_ANNOTATION) == "true"',
+        "return False",
+    ),
 )
