@@ -24,9 +24,10 @@ def select(
     operated.create(document("Asset", name, {"targets": [target]}))
 
 
-def make(operated: Operated, name: str, app: str | None = "web") -> None:
+def make(operated: Operated, name: str, app: str | None = "web", *, user: str | None = None) -> None:
     metadata: dict[str, Any] = {"name": name, "labels": {"app": app} if app else {}}
-    operated.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"value": "0"}})
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"value": "0"}}
+    operated.create(made, user=user)
 
 
 def fenced(operated: Operated, name: str) -> bool:
@@ -63,7 +64,7 @@ def test_what_comes_to_be_selected_while_it_is_locked_is_fenced_and_what_leaves_
     make(operated, "joining", app=None)
     select(operated)
     operated.held("first")
-    make(operated, "new")
+    make(operated, "new", user="alice")
     operated.kubectl("label", "configmap", "joining", "app=web")
     for name in ("new", "joining"):
         operated.kubectl("wait", f"configmap/{name}", f"--for={FENCED}", "--timeout=15s")
@@ -94,7 +95,7 @@ def test_a_selector_that_selects_nothing_yet_is_locked_and_says_so(operated: Ope
     operated.held("first")
     assert condition(operated)["reason"] == "NothingSelected"
     assert "no ConfigMap is selected by app=web" in condition(operated)["message"]
-    make(operated, "web")
+    make(operated, "web", user="alice")
     operated.kubectl("wait", "configmap/web", f"--for={FENCED}", "--timeout=15s")
     assert operated.write("web", "bob").returncode == 1
 
