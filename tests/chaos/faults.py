@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import datetime
 import random
@@ -153,9 +154,15 @@ async def _certificate_expired(cluster: Cluster) -> AsyncIterator[None]:
     api = Api(HttpTransport(load_config(cluster.access.kubeconfig)))
     try:
         present = await api.get(SECRETS, names.OPERATOR_NAMESPACE, tls.SECRET)
-        version = present["metadata"]["resourceVersion"]
-        expired = tls._secret(certificates.issue([LOOPBACK], long_ago), resource_version=version)
-        await api.replace(SECRETS, names.OPERATOR_NAMESPACE, tls.SECRET, expired)
+        expired = certificates.issue([LOOPBACK], long_ago)
+        contents = {
+            "ca.crt": expired.trusted,
+            "ca.key": expired.ca_key,
+            "tls.crt": expired.certificate,
+            "tls.key": expired.key,
+        }
+        present["data"] |= {key: base64.b64encode(pem.encode()).decode() for key, pem in contents.items()}
+        await api.replace(SECRETS, names.OPERATOR_NAMESPACE, tls.SECRET, present)
     finally:
         await api.close()
     yield

@@ -124,8 +124,7 @@ class Namespaces:
 
     async def _first_list(self, wanted: Collection[str]) -> None:
         try:
-            async with asyncio.timeout(SYNCED_WITHIN):
-                await self._reflector.synced.wait()
+            await self._reflector.until_synced(SYNCED_WITHIN)
         except TimeoutError:
             for name in wanted:
                 self.problem(name, "namespaces can't be watched")

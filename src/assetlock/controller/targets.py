@@ -217,8 +217,7 @@ class Targets:
         """The objects in a place; raises _Unwatchable when they can't be listed for so long."""
         watched = self._watched.get(place) or self._watch(place, resource)
         try:
-            async with asyncio.timeout(WATCH_WITHIN):
-                await watched.reflector.synced.wait()
+            await watched.reflector.until_synced(WATCH_WITHIN)
         except TimeoutError:
             where = place.namespace or "the cluster"
             raise _Unwatchable(f"{place.kind} objects in {where} can't be watched") from None

@@ -69,6 +69,12 @@ class Reflector:
         self._version: str | None = None
         self._pauses = self._new_pauses()
 
+    async def until_synced(self, seconds: float) -> None:
+        """Return once everything was listed; raises TimeoutError when that takes longer. Asked before each look."""
+        if not self.synced.is_set():
+            async with asyncio.timeout(seconds):
+                await self.synced.wait()
+
     async def run(self) -> NoReturn:
         """List and watch until cancelled."""
         while True:
