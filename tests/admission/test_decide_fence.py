@@ -173,6 +173,12 @@ def test_what_is_being_deleted_may_be_finished_but_not_changed() -> None:
     assert not admits(update(user("bob"), going))
 
 
+def test_that_an_object_is_going_is_not_the_clients_to_say() -> None:
+    claimed = stamped("alice")
+    claimed["metadata"] |= {"deletionTimestamp": "2030-01-01T00:00:00Z", "finalizers": ["a/b"]}
+    assert not admits(update(user("bob"), stamped("alice"), claimed))
+
+
 HELD = {"fencingToken": 7, "holders": [{"identity": "alice"}]}
 WARNING = asset_facts({"spec": {"onConflict": "Warn"}, "status": HELD})
 REJECTING = asset_facts({"spec": {}, "status": HELD})

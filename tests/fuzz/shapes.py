@@ -19,6 +19,9 @@ ODD: tuple[Json, ...] = (
 )  # fmt: skip
 """Values that code trips over, and some that mean something in another place."""
 
+KEYS = ("spec", "labels", "deletionTimestamp", "finalizers", "subResource", names.FENCED_LABEL, KEY, "x")
+"""Where a value that belongs elsewhere may turn up."""
+
 USERNAMES = ("bob", "alic", "alice ", "- alice", "7 - alice", "Alice", "alice\n7 - bob", "ali\u0000ce")
 """Strangers, some of whom would like to be taken for alice."""
 
@@ -133,7 +136,7 @@ def _bend(choices: Choices, thing: Json) -> None:
         case 1:
             parent.pop(key)
         case _ if isinstance(parent, dict):
-            parent[choices.one_of(["spec", "labels", names.FENCED_LABEL, KEY, "x"])] = parent.pop(key)
+            parent[choices.one_of(KEYS)] = parent.pop(key)
 
 
 def review(choices: Choices, path: str) -> bytes:

@@ -391,4 +391,22 @@ MUTANTS = (
         'return lease.metadata.annotations.get(names.KEEP_ANNOTATION) == "true"',
         "return False",
     ),
+    Mutant(
+        "reckon with times at the end of the calendar",
+        "admission/facts.py",
+        "return utc if _FIRST_YEAR < utc.year < datetime.MAXYEAR else None",
+        "return utc",
+    ),
+    Mutant(
+        "take the stamp that was copied from another object for the object's own",
+        "admission/decide_fence.py",
+        'key.endswith(names.STAMP_SUFFIX) and text.split("\\n", 1)[0] == uid',
+        "key.endswith(names.STAMP_SUFFIX)",
+    ),
+    Mutant(
+        "believe the client that the object is being deleted",
+        "admission/differences.py",
+        'metadata_of(review.old).get("deletionTimestamp")',
+        'metadata_of(review.new or review.old).get("deletionTimestamp")',
+    ),
 )

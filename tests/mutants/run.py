@@ -27,6 +27,7 @@ TESTS = (
     "tests/sim/test_controller.py",
     "tests/kube",
     "tests/admission",
+    "tests/fuzz",
 )
 LONGEST = 300.0
 
