@@ -37,9 +37,12 @@ YES = always(Outcome.ADMITTED)
 REFUSED = _courteous(Outcome.LOCKED, Outcome.FORBIDDEN)
 FORBIDDEN = always(Outcome.FORBIDDEN)
 REPAIRED = _courteous(Outcome.KEPT, Outcome.FORBIDDEN)
-SPURIOUS = _courteous(Outcome.LOCKED, Outcome.ADMITTED)
+RETRIED = _courteous(Outcome.LATER, Outcome.FORBIDDEN)
+COURTESY = _courteous(Outcome.LOCKED, Outcome.ADMITTED)
 DROPPED = _courteous(Outcome.DROPPED, Outcome.FORBIDDEN)
 NEEDS_WEBHOOK = _courteous(Outcome.ADMITTED, Outcome.UNANSWERED)
+KEPT_BY_WEBHOOK = _courteous(Outcome.KEPT, Outcome.UNANSWERED)
+LOCKED_BUT_UNANSWERED = _courteous(Outcome.LOCKED, Outcome.UNANSWERED)
 FORBIDDEN_BUT_UNANSWERED = _courteous(Outcome.FORBIDDEN, Outcome.UNANSWERED)
 
 
@@ -78,7 +81,6 @@ CONTENT = (
 STAMPS = (verbs.UNLABEL, verbs.STRIP, verbs.FORGE, verbs.COPY, verbs.PUT_BACK, verbs.REPLACE)
 DELETIONS = (verbs.DELETE, verbs.DELETE_BY_FORCE, verbs.DELETE_COLLECTION)
 STREAMS = (verbs.EXEC, verbs.ATTACH, verbs.PORT_FORWARD)
-UNFENCED = (verbs.CREATE, verbs.SCALE, verbs.EVICT, *STREAMS)
 MAY_UNLOCK = (ADMIN, POWERFUL_STRANGER)
 COLLECTORS = (COLLECTOR, NAMESPACE_CONTROLLER)
 LEASE_KEEPERS = (HOLDER, *MAY_UNLOCK, *COLLECTORS)
@@ -89,9 +91,22 @@ RULES = (
     # Nobody else can tell whether what an AssetLock asks for is in order, so such writes wait for the webhook.
     Rule(NEEDS_WEBHOOK, who=[HOLDER, *MAY_UNLOCK], what=CONTENT, on=[objects.THE_LOCK]),
     Rule(FORBIDDEN_BUT_UNANSWERED, what=CONTENT, on=[objects.THE_LOCK]),
+    # Who set an asset's targets is written down by the webhook alone, and stays.
+    Rule(KEPT_BY_WEBHOOK, who=[HOLDER], what=STAMPS, on=[objects.THE_ASSET]),
+    Rule(LOCKED_BUT_UNANSWERED, what=STAMPS, on=[objects.THE_ASSET]),
     # Never fenced: they decide where a pod runs, or make something that is not the object.
     Rule(YES, what=[verbs.BIND, verbs.TOKEN]),
-    Rule(YES, what=UNFENCED),
+    # What carries no labels is read from the namespace. Controllers do not come this way, but for autoscalers.
+    Rule(YES, who=[HOLDER], what=[*STREAMS, verbs.SCALE, verbs.EVICT]),
+    Rule(RETRIED, what=[verbs.EVICT]),
+    Rule(REFUSED, what=[*STREAMS, verbs.SCALE]),
+    # Only the webhook knows that a name is locked of which there is no object.
+    Rule(YES, who=[HOLDER, CONTROLLER], what=[verbs.CREATE]),
+    Rule(COURTESY, what=[verbs.CREATE]),
+    # A namespace goes with all that is locked in it, so it is kept; what is written on it is the operator's.
+    Rule(YES, who=[HOLDER], what=DELETIONS, on=[objects.THE_NAMESPACE]),
+    Rule(REFUSED, what=DELETIONS, on=[objects.THE_NAMESPACE]),
+    Rule(REPAIRED, what=STAMPS, on=[objects.THE_NAMESPACE]),
     # What is not locked is nobody's business, but for stamps that are not the operator's.
     Rule(REPAIRED, what=[verbs.FORGE], on=[objects.UNLOCKED, objects.SLICE]),
     Rule(YES, on=objects.OTHERS),
@@ -100,7 +115,7 @@ RULES = (
     Rule(FORBIDDEN, what=[verbs.STATUS, verbs.STATUS_METADATA], on=OURS),
     Rule(YES, what=[verbs.STATUS]),
     Rule(YES, who=[HOLDER, CONTROLLER], what=[verbs.STATUS_METADATA]),
-    Rule(SPURIOUS, what=[verbs.STATUS_METADATA], on=[objects.WIDGET, objects.OLD_WIDGET]),
+    Rule(COURTESY, what=[verbs.STATUS_METADATA], on=[objects.WIDGET, objects.OLD_WIDGET]),
     Rule(REFUSED, what=[verbs.STATUS_METADATA], on=STAMPED),
     # Stamps are the operator's alone; the holder's other changes go through.
     Rule(REPAIRED, who=[HOLDER, CONTROLLER], what=STAMPS, on=STAMPED),

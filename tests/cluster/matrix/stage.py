@@ -160,7 +160,8 @@ def _make_objects(cluster: ControlPlane) -> None:
     named = [(thing, thing.name) for thing in TARGETS if thing.content is not None]
     named += [(thing, f"{thing.name}-{ABSENT}") for thing in absent()]
     targets = [_target(thing, name) for thing, name in named]
-    _create(cluster, document("Asset", ASSET, {"type": "VM", "targets": targets}))
+    closed = {"guardedSubresources": ["exec", "attach", "portforward"]}
+    _create(cluster, document("Asset", ASSET, {"type": "VM", "targets": targets, **closed}))
     quiet = {"type": "VM", "targets": [_target(WARNED, WARNED.name)], "onConflict": "Warn"}
     _create(cluster, document("Asset", WARNING, quiet))
     _create(cluster, document("Asset", HANDMADE, {"type": "VM"}))

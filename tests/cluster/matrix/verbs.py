@@ -10,6 +10,7 @@ from typing import Any
 from tests.cluster.matrix.cells import Object, Request
 from tests.cluster.matrix.objects import (
     ABSENT,
+    ASSET,
     DEPLOYMENT,
     FINALIZER,
     HANDMADE_LEASE,
@@ -21,6 +22,7 @@ from tests.cluster.matrix.objects import (
     STAMPED,
     STATEFUL_SET,
     TERMINATING,
+    THE_ASSET,
     THE_NAMESPACE,
     UNLOCKED,
     VOLUME,
@@ -170,9 +172,9 @@ def apply_by_force(attempt: Attempt) -> Request:
 
 
 def unlabel(attempt: Attempt) -> Request:
-    label = names.ASSET_LABEL if attempt.thing in LEASES else names.FENCED_LABEL
-    _has_marks(attempt.thing)
-    return attempt.metadata(labels={label: None})
+    _has_label(attempt.thing)
+    others = {**dict.fromkeys(LEASES, names.ASSET_LABEL), THE_NAMESPACE: names.GUARDED_LABEL}
+    return attempt.metadata(labels={others.get(attempt.thing, names.FENCED_LABEL): None})
 
 
 def strip_annotations(attempt: Attempt) -> Request:
@@ -184,6 +186,11 @@ def forge(attempt: Attempt) -> Request:
     """The requester writes down that it is the holder."""
     if attempt.thing in LEASES:
         return attempt.metadata(annotations={names.OWNER_ANNOTATION: f"{attempt.identity}x"})
+    if attempt.thing is THE_ASSET:
+        return attempt.metadata(annotations={names.SETTER_ANNOTATION: f"{attempt.identity}x"})
+    if attempt.thing is THE_NAMESPACE:
+        guard = f"deployments.apps/app\n99 {attempt.identity}"
+        return attempt.metadata(annotations={names.guard_key(ASSET, NAMESPACE): guard})
     _may_carry_stamp(attempt.thing)
     stamp = f"{attempt.now['metadata']['uid']}\n99 {attempt.identity}"
     marks = {"labels": {names.FENCED_LABEL: "true"}, "annotations": {attempt.stamp_key: stamp}}
@@ -309,7 +316,8 @@ _of_pods = only(POD, why="only pods have this subresource")
 _may_carry_stamp = only(
     *STAMPED, *UNSTAMPED, why="it carries no stamp: its status or its Lease says who holds"
 )
-_has_marks = only(*STAMPED, *LEASES, why="it carries nothing of ours")
+_has_label = only(*STAMPED, *LEASES, THE_NAMESPACE, why="it carries no label of ours")
+_has_marks = only(*STAMPED, *LEASES, THE_NAMESPACE, THE_ASSET, why="it carries nothing of ours")
 
 
 def _has_status(thing: Thing) -> None:
