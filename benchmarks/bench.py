@@ -34,6 +34,8 @@ class Bench:
         while True:
             async for event in self.api.watch(ASSETLOCKS, NAMESPACE, resource_version=version):
                 version = event.object["metadata"]["resourceVersion"]
+                if event.type == "BOOKMARK":
+                    continue
                 self._seen[event.object["metadata"]["name"]] = event.object["metadata"]
                 if event.object.get("status", {}).get("state") == "Held":
                     future = self._acquired[event.object["metadata"]["name"]]
@@ -54,10 +56,11 @@ class Bench:
         first = done.pop()
         return waiting[first], first.result()
 
-    async def make_asset(self, name: str) -> None:
-        """An asset with one ConfigMap as its target."""
-        await self.make_configmap(name)
-        targets = [{"apiVersion": "v1", "kind": "ConfigMap", "name": name}]
+    async def make_asset(self, name: str, *more: str) -> None:
+        """An asset with a ConfigMap of its name as its target, and further ones."""
+        for target in (name, *more):
+            await self.make_configmap(target)
+        targets = [{"apiVersion": "v1", "kind": "ConfigMap", "name": target} for target in (name, *more)]
         body = {
             "metadata": {"name": name, "namespace": NAMESPACE},
             "spec": {"type": "Bench", "targets": targets},
@@ -115,3 +118,13 @@ class Bench:
         began = time.perf_counter()
         await self.api.merge_patch(CONFIG_MAPS, NAMESPACE, name, patch)
         return (time.perf_counter() - began) * 1000
+
+    async def overwrite(self, name: str) -> None:
+        """Make a ConfigMap have other content, whatever it has now."""
+        body = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name},
+            "data": {"value": "forced"},
+        }
+        await self.api.apply(CONFIG_MAPS, NAMESPACE, body)
