@@ -39,7 +39,9 @@ def test_with_every_process_dead_strangers_are_refused_and_the_holder_works(oper
     operated.stack.restart()
 
 
-def test_a_lock_released_while_the_operator_was_dead_is_granted_on_when_it_is_back(operated: Operated) -> None:
+def test_a_lock_released_while_the_operator_was_dead_is_granted_on_when_it_is_back(
+    operated: Operated,
+) -> None:
     operated.asset("vm-1", "app")
     operated.held("first")
     operated.lock("second", "bob", wait="10m")
