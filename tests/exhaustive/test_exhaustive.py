@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from assetlock.core import decide, ending, fencing, granting
+from assetlock.core.situation import Situation
 from tests.exhaustive import deciding, promises
 from tests.exhaustive.explore import MIXES, Found, explore
 
@@ -59,3 +60,12 @@ def test_a_waiter_that_nobody_serves_is_found(other_rules: pytest.MonkeyPatch) -
     other_rules.setattr(decide, "_RULES", tuple(rules))
     with pytest.raises(Found, match="wait and nobody holds"):
         explore(MIXES["three Exclusive locks"], most_depth=DEPTH)
+
+
+def test_a_reader_beside_a_writer_is_found(other_rules: pytest.MonkeyPatch) -> None:
+    def room_for_anybody(seen: Situation, _: object, holders: list[object]) -> bool:
+        return len(holders) < seen.observation.capacity
+
+    other_rules.setattr(Situation, "_fits", room_for_anybody)
+    with pytest.raises(Found, match="2 hold at once"):
+        explore(MIXES["two slots: an Exclusive lock and two Shared ones"], most_depth=DEPTH)
