@@ -13,10 +13,7 @@ from assetlock.model.crds import KINDS, Kind, definition
 
 ROOT = Path(__file__).parents[2]
 LATER = {
-    "maxHold",
-    "lockDelay",
     "assetNames",
-    "onExpiry",
 }
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.plural)
 

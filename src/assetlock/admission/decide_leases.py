@@ -32,6 +32,7 @@ _OURS = (
     names.LOCK_ANNOTATION,
     names.POD_ANNOTATION,
     names.TOKEN_ANNOTATION,
+    names.WITHHELD_ANNOTATION,
 )
 
 

@@ -88,9 +88,12 @@ def asset_facts(asset: Object) -> AssetFacts:
     """What an Asset says."""
     status, spec = mapping(asset.get("status")), mapping(asset.get("spec"))
     holders = status.get("holders")
-    token = status.get("fencingToken")
+    mark = status.get("fencingToken")
+    tokens = (
+        [_whole(mapping(item).get("fencingToken")) for item in holders] if isinstance(holders, list) else []
+    )
     return AssetFacts(
-        token=token if isinstance(token, int) else 0,
+        token=max(filter(None, tokens), default=mark if isinstance(mark, int) else 0),
         holders=tuple(_holder(mapping(item)) for item in holders) if isinstance(holders, list) else (),
         default_ttl=text(spec.get("defaultTTL")) or None,
         warns=spec.get("onConflict") == "Warn",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 from assetlock.core import names, pods, queue, windowlocks
+from assetlock.core.identity import QUARANTINE
 from assetlock.core.messages import shortened
 from assetlock.core.observation import Observation, ObservedLease
 from assetlock.core.pods import Fate, PodRef
-from assetlock.core.tenure import Tenure
+from assetlock.core.tenure import WITHHELD, Tenure, acquisition_id
 from assetlock.model.asset import Holder
 from assetlock.model.assetlock import AssetLock, LockState
 from assetlock.model.times import format_time
@@ -52,7 +53,7 @@ class Acquisition:
     @property
     def by_hand(self) -> bool:
         """Whether it is a Lease that somebody made without an AssetLock."""
-        return self.tenure.lock_name is None
+        return self.tenure.lock_name is None and not self.tenure.withheld
 
     @property
     def exclusive(self) -> bool:
@@ -116,22 +117,40 @@ def acquired(observation: Observation, tenure: Tenure, *, unfenceable: str | Non
     recorded = next((holder for holder in holders if holder.acquisition == tenure.acquisition), None)
     pod = pods.holds_for(lock) if lock else pods.pod_of_lease(tenure.leases[0].lease)
     ending = (
-        _ending(observation, tenure, lock, recorded)
+        (_end_of_withholding(observation, tenure) if tenure.withheld else _ending(tenure, lock))
+        or _loss(observation, tenure, lock, recorded)
         or _failing(observation, lock, pod, unfenceable)
         or (None if unfenceable else _sent_away(observation, lock))
+        or _handed_over(observation, tenure, unfenceable)
     )
     return Acquisition(tenure, lock, recorded, ending, fate_of(observation, pod))
 
 
-def _ending(
-    observation: Observation, tenure: Tenure, lock: AssetLock | None, recorded: Holder | None
-) -> Ending | None:
+def _ending(tenure: Tenure, lock: AssetLock | None) -> Ending | None:
     if tenure.lock_name is not None and lock is None:
         return Ending(LockState.RELEASED, "Deleted", "its AssetLock was deleted", confirmed=False)
     if lock is not None and lock.status.state is not None and queue.has_ended(lock):
         return Ending(lock.status.state, "Finished", "its AssetLock has finished")
     if lock is not None and lock.metadata.deletion_timestamp is not None:
         return Ending(LockState.RELEASED, "Deleted", "the AssetLock is being deleted")
+    return None
+
+
+def _end_of_withholding(observation: Observation, tenure: Tenure) -> Ending | None:
+    """A quarantine is over when its AssetLock is deleted. Without an Asset there is nothing to keep from anybody."""
+    uid = tenure.acquisition.removesuffix(WITHHELD)
+    quarantined = tenure.identity == QUARANTINE
+    lock = next((k for k in observation.locks if k.metadata.uid == uid), None)
+    if quarantined and (lock is None or lock.metadata.deletion_timestamp is not None):
+        return Ending(LockState.RELEASED, "Deleted", "its AssetLock was deleted", confirmed=False)
+    if observation.asset is None:
+        return Ending(LockState.REVOKED, "AssetDeleted", f"asset {observation.name} no longer exists")
+    return None
+
+
+def _loss(
+    observation: Observation, tenure: Tenure, lock: AssetLock | None, recorded: Holder | None
+) -> Ending | None:
     if any(observed.terminating for observed in tenure.leases):
         state, reason = (LockState.RELEASED, "Deleted") if lock is None else (LockState.REVOKED, "LeaseLost")
         return Ending(state, reason, "its Lease was deleted")
@@ -141,9 +160,45 @@ def _ending(
     if recorded is not None and lock is not None and not set(recorded.slots) <= set(tenure.slots):
         return Ending(LockState.REVOKED, "LeaseLost", "one of its Leases was deleted or taken over")
     collecting = lock is not None and recorded is None and lacks_slots(lock, tenure, observation.capacity)
-    if tenure.deadline <= observation.now and not collecting:
-        return Ending(LockState.EXPIRED, "Expired", f"not renewed by {format_time(tenure.expires)}")
-    return None
+    if tenure.expires is None or tenure.deadline is None or tenure.deadline > observation.now or collecting:
+        return None
+    message = f"not renewed by {format_time(tenure.expires)}"
+    if lock is None or lock.spec.on_expiry == "Release" or lock.status.state is not LockState.HELD:
+        return Ending(LockState.EXPIRED, "Expired", message)
+    hint = 'nobody gets it until somebody with the verb "unlock" deletes this AssetLock, or another takes it over'
+    return Ending(LockState.QUARANTINED, "Quarantined", f"{message}; {hint}")
+
+
+def taken_by(tenure: Tenure, lock: AssetLock) -> bool:
+    """Whether the lock is to take over from this acquisition, named by its AssetLock, or its Lease if it has none."""
+    named = [tenure.lock_name] if tenure.lock_name else [observed.name for observed in tenure.leases]
+    return lock.spec.take_over is not None and lock.spec.take_over in named
+
+
+def taker_of(observation: Observation, tenure: Tenure) -> AssetLock | None:
+    """The AssetLock that is to take over from this acquisition, if there is one."""
+    takers = (lock for lock in observation.locks if taken_by(tenure, lock))
+    ready = (lock for lock in takers if queue.may_be_granted(observation, lock))
+    return min((k for k in ready if k.metadata.uid != tenure.acquisition), key=queue.rank, default=None)
+
+
+def _handed_over(observation: Observation, tenure: Tenure, unfenceable: str | None) -> Ending | None:
+    """Who is to take over ends the acquisition, but not before nobody else is in the way."""
+    taker, asset = taker_of(observation, tenure), observation.asset
+    if taker is None or taker.spec.holder is None or asset is None or unfenceable:
+        return None
+    if asset.metadata.deletion_timestamp is not None:
+        return None
+    own = {tenure.acquisition, taker.metadata.uid}
+    others = [
+        observed
+        for observed in observation.leases
+        if observed.lease.spec.holder_identity and acquisition_id(observed) not in own
+    ]
+    if needs_all(taker) and others:
+        return None
+    message = f"handed over to {taker.spec.holder.username} ({taker.metadata.name})"
+    return Ending(LockState.RELEASED, "HandedOver", message)
 
 
 def _failing(

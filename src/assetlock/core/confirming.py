@@ -10,6 +10,7 @@ from assetlock.core.decision import ConfirmAsset, ConfirmLease, ConfirmLockGone,
 from assetlock.core.observation import ObservedLease
 from assetlock.core.situation import Situation
 from assetlock.core.stamp import StampedHolder
+from assetlock.core.tenure import WITHHELD
 from assetlock.model.asset import Holder
 
 
@@ -70,7 +71,7 @@ def _confirm_end(acquisition: Acquisition) -> tuple[ConfirmLockGone | ConfirmPod
         return (ConfirmPod(ending.pod, ended=True),)
     if ending is None or ending.confirmed or name is None:
         return ()
-    return (ConfirmLockGone(name, acquisition.id),)
+    return (ConfirmLockGone(name, acquisition.id.removesuffix(WITHHELD)),)
 
 
 def confirm_former_gone(situation: Situation) -> tuple[ConfirmLease | ConfirmLockGone, ...]:
@@ -81,7 +82,7 @@ def confirm_former_gone(situation: Situation) -> tuple[ConfirmLease | ConfirmLoc
 
 
 def _confirm_gone(situation: Situation, holder: Holder) -> tuple[ConfirmLease | ConfirmLockGone, ...]:
-    if holder.lock is None:
+    if holder.lock is None or holder.acquisition.endswith(WITHHELD):
         return confirm_slots(situation, holder.slots)
     known = {lock.metadata.uid for lock in situation.observation.locks}
     return () if holder.acquisition in known else (ConfirmLockGone(holder.lock, holder.acquisition),)

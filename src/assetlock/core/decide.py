@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable
 
-from assetlock.core import ending, fencing, glass, granting, guarding, maintaining, queue, showing
+from assetlock.core import ending, fencing, glass, granting, guarding, maintaining, queue, showing, withholding
 from assetlock.core.decision import Decision
 from assetlock.core.observation import Observation
 from assetlock.core.situation import Situation
@@ -56,6 +56,7 @@ def _next_deadline(situation: Situation) -> datetime.datetime | None:
 
 _RULES: tuple[Callable[[Situation], Decision | None], ...] = (
     ending.end_locks,
+    withholding.withhold,
     granting.pass_on,
     granting.record,
     guarding.put_up,

@@ -18,6 +18,7 @@ from assetlock.core.decision import (
     WriteLockStatus,
 )
 from assetlock.core.situation import Situation
+from assetlock.core.tenure import WITHHELD
 from assetlock.model.asset import Holder
 from assetlock.model.assetlock import AssetLock, LockState
 
@@ -41,7 +42,7 @@ def end_locks(situation: Situation) -> Decision | None:
 def _confirm_ending(
     situation: Situation, acquisition: Acquisition, ending: Ending
 ) -> tuple[Confirmation, ...]:
-    if ending.state is LockState.EXPIRED:
+    if ending.reason in ("Expired", "Quarantined"):
         return confirm_leases(acquisition.tenure.leases)
     if ending.reason == "AssetDeleted":
         return (ConfirmAsset(None),)
@@ -67,6 +68,9 @@ def give_up(situation: Situation) -> Decision | None:
             )
         elif (gone := situation.given_up_by_pod(lock)) is not None:
             ending = gone
+        elif situation.takes_nothing(lock):
+            missing = f"there is no lock {lock.spec.take_over} on the asset to take over from"
+            ending = Ending(LockState.FAILED, "NothingToTakeOver", missing)
         elif not queue.waits_at_all(lock) or queue.ran_out(observation, lock):
             reason, why = statuses.waiting_for(situation, lock)
             waited = f"waited {lock.spec.wait}; " if queue.waits_at_all(lock) else ""
@@ -97,7 +101,7 @@ def forget(situation: Situation) -> Decision | None:
     writes = [
         DeleteLock(lock.metadata.name, lock.metadata.uid, lock.metadata.resource_version)
         for lock in situation.observation.locks
-        if lock.metadata.uid not in acquisitions
+        if not acquisitions & {lock.metadata.uid, lock.metadata.uid + WITHHELD}
         and lock.metadata.deletion_timestamp is None
         and (moment := forget_at(lock)) is not None
         and moment <= situation.observation.now

@@ -54,6 +54,10 @@ class Identity:
 NOBODY = Identity("assetlock:unknown-holder")
 """Stands for the holder of a Lease that carries no owner: fenced against everybody."""
 
+LOCK_DELAY = Identity("assetlock:lock-delay")
+QUARANTINE = Identity("assetlock:quarantine")
+"""They hold an asset that is kept from everybody: for the time of its lockDelay, or until a person looks at it."""
+
 
 def owner_of(annotations: Mapping[str, str]) -> Identity:
     """Whose a Lease with these annotations is; `NOBODY` where they do not say."""

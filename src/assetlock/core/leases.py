@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from assetlock.core import names, terms
+import datetime
+import math
+
+from assetlock.core import names, tenure, terms
 from assetlock.core.acquisition import Acquisition
 from assetlock.core.decision import Body
+from assetlock.core.identity import QUARANTINE, Identity
 from assetlock.core.observation import Observation, ObservedLease
 from assetlock.core.situation import identity_of
+from assetlock.model.asset import Holder
 from assetlock.model.assetlock import AssetLock
 from assetlock.model.lease import Lease
 from assetlock.model.times import format_micro_time
@@ -36,6 +41,34 @@ def claimed(observation: Observation, slot: int, lock: AssetLock, like: Observed
         names.LOCK_ANNOTATION: lock.metadata.name,
         **(_KEPT if lease and is_kept(lease) else {}),
     }
+    return _body(observation, slot, lease, annotations, spec)
+
+
+def withheld(
+    observation: Observation,
+    slot: int,
+    former: Holder,
+    identity: Identity,
+    began: datetime.datetime,
+    lasts: datetime.timedelta,
+) -> Body:
+    """The Lease of a slot kept from everybody, after ``former`` had it, by ``identity``, who is nobody."""
+    present = observation.lease(slot)
+    lease = present.lease if present else None
+    spec = {
+        "holderIdentity": f"{identity.username} after {former.identity}",
+        "leaseDurationSeconds": max(1, math.ceil(lasts.total_seconds())),
+        "acquireTime": format_micro_time(observation.now),
+        "renewTime": format_micro_time(min(began, observation.now)),
+        "leaseTransitions": (lease.spec.lease_transitions or 0) + 1 if lease else 0,
+    }
+    annotations = {
+        names.OWNER_ANNOTATION: str(identity),
+        names.ACQUISITION_ANNOTATION: former.acquisition + tenure.WITHHELD,
+        names.WITHHELD_ANNOTATION: "true",
+    }
+    if identity == QUARANTINE and former.lock is not None:
+        annotations[names.LOCK_ANNOTATION] = former.lock
     return _body(observation, slot, lease, annotations, spec)
 
 

@@ -25,6 +25,7 @@ POD_ANNOTATION = f"{GROUP}/pod"
 TOKEN_ANNOTATION = f"{GROUP}/token"
 SETTER_ANNOTATION = f"{GROUP}/targets-set-by"
 KEEP_ANNOTATION = f"{GROUP}/keep"
+WITHHELD_ANNOTATION = f"{GROUP}/withheld"
 BIND_TO_ANNOTATION = f"{GROUP}/bind-to"
 
 STAMP_SUFFIX = f".fence.{GROUP}/holders"

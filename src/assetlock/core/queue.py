@@ -63,13 +63,19 @@ def in_line(observation: Observation, *, besides: Collection[str] = ()) -> list[
         (
             lock
             for lock in observation.locks
-            if is_pending(lock)
-            and lock.metadata.uid not in besides
-            and lock.metadata.deletion_timestamp is None
-            and lock.spec.holder is not None
-            and not ran_out(observation, lock)
+            if lock.metadata.uid not in besides and may_be_granted(observation, lock)
         ),
         key=rank,
+    )
+
+
+def may_be_granted(observation: Observation, lock: AssetLock) -> bool:
+    """Whether the lock asks for something, and its wait is not over."""
+    return (
+        is_pending(lock)
+        and lock.metadata.deletion_timestamp is None
+        and lock.spec.holder is not None
+        and not ran_out(observation, lock)
     )
 
 

@@ -29,15 +29,21 @@ def out_of_date(situation: Situation) -> Iterator[WriteLockStatus | WriteAssetSt
             if _differs(body, holder.lock.status.model_dump(mode="json", by_alias=True, exclude_none=True)):
                 yield WriteLockStatus(body)
     for position, waiter in enumerate(situation.waiters, start=1):
-        if _is_off(waiter, position):
+        if _is_off(situation, waiter, position):
             yield WriteLockStatus(statuses.pending_body(situation, waiter, position))
 
 
-def _is_off(waiter: AssetLock, position: int) -> bool:
-    shown = waiter.status.queue_position
-    if waiter.status.state is None or shown is None:
+def _is_off(situation: Situation, waiter: AssetLock, position: int) -> bool:
+    """The first in line are shown exactly where they are and why; the others, about where."""
+    status = waiter.status
+    if status.state is None or status.queue_position is None:
         return True
-    return shown != position if position <= queue.SHOWN else shown >= 2 * position
+    if position > queue.SHOWN:
+        return status.queue_position >= 2 * position
+    reason, _ = statuses.waiting_for(situation, waiter)
+    shown = next((condition.reason for condition in status.conditions if condition.type == "Settled"), None)
+    ahead = statuses.waits_for(situation, waiter, position)
+    return (status.queue_position, status.waits_for, shown) != (position, ahead, reason)
 
 
 def _differs(body: Body, status: Body) -> bool:

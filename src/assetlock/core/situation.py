@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from assetlock.core import guard, names, pods, queue
-from assetlock.core.acquisition import Acquisition, Ending, acquired, end_with_pod, lacks_slots
+from assetlock.core.acquisition import Acquisition, Ending, acquired, end_with_pod, lacks_slots, taken_by
 from assetlock.core.closed import Gate
 from assetlock.core.guard import Guard
 from assetlock.core.identity import Identity
@@ -96,13 +96,24 @@ class Situation:
 
     @functools.cached_property
     def waiters(self) -> list[AssetLock]:
-        """Those in line behind the holders. Who has begun to collect slots is first."""
+        """Those in line behind the holders: first who takes over from one, then who has begun to collect slots."""
         line = queue.in_line(self.observation, besides={holder.id for holder in self.holders})
-        waiters = [lock for lock in line if self.given_up_by_pod(lock) is None]
-        begun = [collector.id for collector in self.collectors]
-        if not begun:
+        waiters = [
+            lock for lock in line if self.given_up_by_pod(lock) is None and not self.takes_nothing(lock)
+        ]
+        begun = {collector.id for collector in self.collectors}
+        if not begun and not any(lock.spec.take_over for lock in waiters):
             return waiters
-        return sorted(waiters, key=lambda lock: not queue.is_first(lock) and lock.metadata.uid not in begun)
+        return sorted(
+            waiters,
+            key=lambda k: (k.spec.take_over is None, not queue.is_first(k) and k.metadata.uid not in begun),
+        )
+
+    def takes_nothing(self, lock: AssetLock) -> bool:
+        """Whether the lock is to take over from one that does not have the asset."""
+        return lock.spec.take_over is not None and not any(
+            a.id == lock.metadata.uid or taken_by(a.tenure, lock) for a in self.acquisitions
+        )
 
     def given_up_by_pod(self, lock: AssetLock) -> Ending | None:
         """How a lock that waits ends with the pod that it is for, once that has ended."""

@@ -9,11 +9,13 @@ from typing import Any, Literal
 from assetlock.core import glass, names, tenure
 from assetlock.core.acquisition import Acquisition, Ending
 from assetlock.core.decision import Body
+from assetlock.core.identity import QUARANTINE
 from assetlock.core.messages import shortened
 from assetlock.core.queue import SHOWN
 from assetlock.core.selection import described
 from assetlock.core.setter import setter_of
 from assetlock.core.situation import Situation
+from assetlock.core.tenure import Tenure
 from assetlock.model.asset import Asset, AssetStatus, Holder, QueueEntry, Target
 from assetlock.model.assetlock import AssetLock, AssetLockStatus, LockState
 from assetlock.model.conditions import Condition, set_condition
@@ -70,19 +72,35 @@ def holder_entry(acquisition: Acquisition, token: int) -> Holder:
         slots=held.slots,
         fencing_token=token,
         acquisition=held.acquisition,
-        acquire_time=_whole_second(held.since),
-        expire_time=_whole_second(held.expires),
+        acquire_time=_acquired_at(acquisition),
+        expire_time=_whole_second(held.expires) if held.expires else None,
         doubt=doubt[1] if doubt else None,
-        reason=lock.spec.reason if lock else None,
+        reason=lock.spec.reason if lock else _withheld_for(held),
         maintainers=(lock.spec.maintainers or None) if lock else None,
         holder_id=lock.spec.holder_id if lock else None,
     )
 
 
+def _acquired_at(acquisition: Acquisition) -> datetime.datetime:
+    """Once it is recorded it moves no further ahead, whatever is written into the Lease."""
+    since, recorded = _whole_second(acquisition.tenure.since), acquisition.recorded
+    return min(since, recorded.acquire_time) if recorded and recorded.acquire_time else since
+
+
+def _withheld_for(held: Tenure) -> str | None:
+    if not held.withheld:
+        return None
+    if held.identity == QUARANTINE:
+        return (
+            f"quarantined: somebody with the verb unlock deletes AssetLock {held.lock_name}, or takes it over"
+        )
+    return "lockDelay after a lock that was not released"
+
+
 def held_body(situation: Situation, acquisition: Acquisition, lock: AssetLock, holder: Holder) -> Body:
     """The AssetLock as announced, or with its expiry brought up to date."""
     until = format_time(holder.expire_time) if holder.expire_time else "released"
-    message = f"token {holder.fencing_token}, until {until}{_clipped(situation, lock)}"
+    message = f"token {holder.fencing_token}, until {until}{_clipped(situation, acquisition, lock)}"
     conditions = {
         "Acquired": ("True", "Granted", message),
         "Finished": ("False", "Held", ""),
@@ -96,6 +114,7 @@ def held_body(situation: Situation, acquisition: Acquisition, lock: AssetLock, h
         conditions,
         state=LockState.HELD,
         queue_position=None,
+        waits_for=None,
         fencing_token=holder.fencing_token,
         acquire_time=holder.acquire_time,
         expire_time=holder.expire_time,
@@ -112,7 +131,28 @@ def pending_body(situation: Situation, lock: AssetLock, position: int) -> Body:
         "Settled": ("False", reason, message),
         RECONCILING: ("True", reason, message),
     }
-    return _lock_body(situation, lock, conditions, state=LockState.PENDING, queue_position=position)
+    return _lock_body(
+        situation,
+        lock,
+        conditions,
+        state=LockState.PENDING,
+        queue_position=position,
+        waits_for=waits_for(situation, lock, position),
+    )
+
+
+def waits_for(situation: Situation, lock: AssetLock, position: int) -> str | None:
+    """Those who come before the lock in short: who has the asset, then who is ahead in line."""
+    having = [a.tenure for a in situation.standing if a.id != lock.metadata.uid]
+    ahead = situation.waiters[: min(position - 1, NAMED)]
+    named = [f"{held.identity.username} ({held.lock_name or 'by hand'})" for held in having[:NAMED]]
+    named += [f"{_username(waiter)} ({waiter.metadata.name})" for waiter in ahead]
+    rest = len(having) + position - 1 - min(len(named), NAMED)
+    return ", ".join(named[:NAMED]) + (f" and {rest} more" if rest else "") or None
+
+
+def _username(lock: AssetLock) -> str:
+    return lock.spec.holder.username if lock.spec.holder else "somebody"
 
 
 def finished_body(situation: Situation, lock: AssetLock, ending: Ending) -> Body:
@@ -129,7 +169,13 @@ def finished_body(situation: Situation, lock: AssetLock, ending: Ending) -> Body
         conditions[HOLDER_ALIVE] = ("Unknown", ending.reason, "the lock has ended")
     finish_time = _whole_second(situation.observation.now)
     return _lock_body(
-        situation, lock, conditions, state=ending.state, queue_position=None, finish_time=finish_time
+        situation,
+        lock,
+        conditions,
+        state=ending.state,
+        queue_position=None,
+        waits_for=None,
+        finish_time=finish_time,
     )
 
 
@@ -143,7 +189,7 @@ def waiting_for(situation: Situation, lock: AssetLock) -> tuple[str, str]:
     if present:
         named = [_told(acquisition) for acquisition in present[:NAMED]]
         more = f" and {len(present) - NAMED} more" if len(present) > NAMED else ""
-        return "Locked", f"held by {', '.join(named)}{more}"
+        return _why_taken(present), f"held by {', '.join(named)}{more}"
     for observed in situation.observation.leases:
         if observed.terminating:
             finalizers = ", ".join(observed.lease.metadata.finalizers) or "none"
@@ -151,13 +197,20 @@ def waiting_for(situation: Situation, lock: AssetLock) -> tuple[str, str]:
     return "Waiting", "about to be granted"
 
 
+def _why_taken(present: Sequence[Acquisition]) -> str:
+    """The reason, in a word, why those who have the asset do not give it up."""
+    kept = {acquisition.tenure.identity for acquisition in present if acquisition.tenure.withheld}
+    if not all(acquisition.tenure.withheld for acquisition in present):
+        return "Locked"
+    return "Quarantined" if QUARANTINE in kept else "LockDelay"
+
+
 def _told(acquisition: Acquisition) -> str:
-    held = acquisition.tenure
-    name, until = held.lock_name or "a Lease made by hand", format_time(held.expires)
-    doubt = (
-        f"; {acquisition.fate.doubt[1]}, so it keeps the lock until then" if acquisition.fate.doubt else ""
-    )
-    return f"{held.identity.username} ({name}) since {format_time(held.since)}, until {until}{doubt}"
+    held, doubt = acquisition.tenure, acquisition.fate.doubt
+    name = held.lock_name or ("its lockDelay" if held.withheld else "a Lease made by hand")
+    until = f", until {format_time(held.expires)}" if held.expires else ""
+    unsure = f"; {doubt[1]}, so it keeps the lock until then" if doubt else ""
+    return f"{held.identity.username} ({name}) since {format_time(held.since)}{until}{unsure}"
 
 
 def _lock_state(holders: Sequence[Holder]) -> Literal["Unlocked", "Locked", "Maintenance"]:
@@ -177,11 +230,13 @@ def _asset(situation: Situation) -> Asset:
     return situation.observation.asset
 
 
-def _clipped(situation: Situation, lock: AssetLock) -> str:
+def _clipped(situation: Situation, acquisition: Acquisition, lock: AssetLock) -> str:
     observation = situation.observation
     longest = tenure.longest_ttl(observation.asset, observation.limits, lock)
     ttl = tenure.effective_ttl(lock, observation.asset, observation.limits)
     asked = lock.spec.ttl
+    if observation.asset and observation.asset.spec.max_hold and acquisition.tenure.capped:
+        return f"; maxHold {observation.asset.spec.max_hold} ends it then, however often it is renewed"
     if not asked or parse_duration(asked) <= longest:
         return ""
     return f"; ttl {asked} clipped to {int(ttl.total_seconds())}s, the longest that asset and operator allow"
@@ -212,7 +267,7 @@ def _gone(original: Asset | AssetLock, kind: str, reason: str) -> dict[str, _Tol
 def _entry(lock: AssetLock) -> QueueEntry:
     return QueueEntry(
         lock=lock.metadata.name,
-        identity=lock.spec.holder.username if lock.spec.holder else "",
+        identity=_username(lock),
         priority=lock.spec.priority,
         since=lock.metadata.creation_timestamp,
     )

@@ -17,18 +17,25 @@ from collections.abc import Iterable
 
 from assetlock.core import names
 from assetlock.core.calendars import LONGEST
-from assetlock.core.identity import Identity, owner_of
+from assetlock.core.identity import QUARANTINE, Identity, owner_of
 from assetlock.core.observation import Limits, Observation, ObservedLease
 from assetlock.model.asset import Asset
 from assetlock.model.assetlock import AssetLock
 from assetlock.model.durations import parse_duration
+
+RECORD_PRECISION = datetime.timedelta(seconds=1)
+"""What is recorded on an Asset is cut to whole seconds."""
+
+WITHHELD = ".withheld"
+"""Ends the id of an acquisition by nobody, which keeps others out after the one whose id it begins with."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tenure:
     """One acquisition: its id, whose it is, its Leases by slot, and its times.
 
-    ``lock_name`` is ``None`` for a hand-made Lease. ``term`` is the Lease that was renewed last.
+    ``lock_name`` is ``None`` for a hand-made Lease. ``term`` is the Lease that was renewed last. ``withheld`` is true
+    if nobody has it: it keeps others out. What has no ``deadline`` does not run out. ``capped``: by ``maxHold``.
     """
 
     acquisition: str
@@ -37,8 +44,10 @@ class Tenure:
     leases: tuple[ObservedLease, ...]
     term: ObservedLease
     since: datetime.datetime
-    expires: datetime.datetime
-    deadline: datetime.datetime
+    expires: datetime.datetime | None
+    deadline: datetime.datetime | None
+    withheld: bool
+    capped: bool = False
 
     @property
     def slots(self) -> list[int]:
@@ -51,25 +60,43 @@ def tenures_of(observation: Observation) -> list[Tenure]:
     found: dict[str, list[ObservedLease]] = {}
     for observed in sorted(observation.leases, key=lambda observed: observed.slot):
         if observed.lease.spec.holder_identity:
-            found.setdefault(_acquisition_id(observed), []).append(observed)
+            found.setdefault(acquisition_id(observed), []).append(observed)
     return [_tenure(observation, acquisition, leases) for acquisition, leases in found.items()]
 
 
 def _tenure(observation: Observation, acquisition: str, leases: list[ObservedLease]) -> Tenure:
     term = max(leases, key=lambda observed: (_renewed(observed), -observed.slot))
     lock = next((k for k in observation.locks if k.metadata.uid == acquisition), None)
-    expires = _renewed(term) + _duration(term, lock, observation)
+    since = max(_since(leases))
     annotations = leases[0].lease.metadata.annotations
+    identity, withheld = owner_of(annotations), names.WITHHELD_ANNOTATION in annotations
+    ends = _renewed(term) + _duration(term, lock, observation)
+    longest = _longest_hold(observation.asset, acquisition, since)
+    last = longest if longest and not (lock and lock.spec.mode == "Maintenance") else ends
+    expires = None if withheld and identity == QUARANTINE else min(ends, last)
     return Tenure(
         acquisition=acquisition,
-        identity=owner_of(annotations),
+        identity=identity,
         lock_name=annotations.get(names.LOCK_ANNOTATION),
         leases=tuple(leases),
         term=term,
-        since=max(_since(leases)),
+        since=since,
         expires=expires,
-        deadline=expires + observation.limits.skew,
+        deadline=expires + observation.limits.skew if expires else None,
+        withheld=withheld,
+        capped=last < ends,
     )
+
+
+def _longest_hold(
+    asset: Asset | None, acquisition: str, since: datetime.datetime
+) -> datetime.datetime | None:
+    """When ``maxHold`` ends it, whatever the Lease says by now of when it began."""
+    if asset is None or asset.spec.max_hold is None:
+        return None
+    recorded = next((h.acquire_time for h in asset.status.holders if h.acquisition == acquisition), None)
+    began = min(since, recorded + RECORD_PRECISION) if recorded else since
+    return began + parse_duration(asset.spec.max_hold)
 
 
 def _renewed(observed: ObservedLease) -> datetime.datetime:
@@ -84,7 +111,7 @@ def _since(leases: Iterable[ObservedLease]) -> Iterable[datetime.datetime]:
         yield min(observed.lease.spec.acquire_time or renewed, renewed)
 
 
-def _acquisition_id(observed: ObservedLease) -> str:
+def acquisition_id(observed: ObservedLease) -> str:
     """The id of the acquisition: admission's UUID, or what tells this term from others when it was down.
 
     Only the operator takes several Leases under one id. One made by hand is never another's, whatever it says.
@@ -92,7 +119,8 @@ def _acquisition_id(observed: ObservedLease) -> str:
     lease = observed.lease
     stamped = lease.metadata.annotations.get(names.ACQUISITION_ANNOTATION)
     told = stamped or f"{lease.metadata.uid}.{lease.spec.lease_transitions or 0}.{lease.spec.holder_identity}"
-    return told if names.LOCK_ANNOTATION in lease.metadata.annotations else f"{told}.{observed.slot}"
+    ours = {names.LOCK_ANNOTATION, names.WITHHELD_ANNOTATION} & lease.metadata.annotations.keys()
+    return told if ours else f"{told}.{observed.slot}"
 
 
 def effective_ttl(lock: AssetLock, asset: Asset | None, limits: Limits) -> datetime.timedelta:
@@ -115,10 +143,17 @@ def longest_ttl(asset: Asset | None, limits: Limits, lock: AssetLock | None = No
     return min(own, limits.longest_ttl)
 
 
+def lock_delay(asset: Asset | None) -> datetime.timedelta:
+    """How long nobody gets the asset after a lock was not released by its holder."""
+    return parse_duration(asset.spec.lock_delay) if asset and asset.spec.lock_delay else datetime.timedelta()
+
+
 def _duration(
     observed: ObservedLease, lock: AssetLock | None, observation: Observation
 ) -> datetime.timedelta:
     seconds, asset, limits = observed.lease.spec.lease_duration_seconds, observation.asset, observation.limits
+    if names.WITHHELD_ANNOTATION in observed.lease.metadata.annotations:
+        return lock_delay(asset)
     if seconds is None:
         return default_ttl(asset, limits)
     return min(datetime.timedelta(seconds=max(seconds, 0)), longest_ttl(asset, limits, lock))

@@ -113,6 +113,15 @@ class AssetSpec(Model):
         alias="maxTTL",
         description="The longest that a lock may last at a time. Default: the operator's.",
     )
+    max_hold: PositiveDuration | None = Field(
+        None,
+        description="The longest that one may hold it in all, however often it is renewed. Default: no end.",
+    )
+    lock_delay: PositiveDuration | None = Field(
+        None,
+        description="How long nobody gets it, and nobody may write, after a lock has expired or was revoked. "
+        "Default: not at all.",
+    )
     exempt: list[Username] = Field(
         default_factory=list,
         max_length=32,

@@ -8,7 +8,16 @@ from typing import Literal
 from pydantic import ConfigDict, Field
 
 from assetlock.model import cel
-from assetlock.model.base import AssetName, Duration, Model, PodUID, PositiveDuration, Time, Username
+from assetlock.model.base import (
+    AssetName,
+    Duration,
+    Model,
+    ObjectName,
+    PodUID,
+    PositiveDuration,
+    Time,
+    Username,
+)
 from assetlock.model.conditions import Conditions
 from assetlock.model.meta import ObjectMeta
 from assetlock.model.subject import Subject
@@ -117,6 +126,16 @@ class AssetLockSpec(Model):
         description="Whether the lock ends with the holder's pod. Default: with bindTo Pod. A lock that waits "
         "ends with it unless this is false.",
     )
+    on_expiry: Literal["Release", "Quarantine"] = Field(
+        "Release",
+        description="What follows when it runs out. Release: the next one gets the lock. Quarantine: nobody does, "
+        "and nobody may write, until somebody with the verb `unlock` deletes this lock or another takes it over.",
+    )
+    take_over: ObjectName | None = Field(
+        None,
+        description="The AssetLock, or Lease made by hand, that hands the asset over to this one, without a gap and "
+        "before all others. Needs the verb `delegate`.",
+    )
     reason: str | None = Field(None, max_length=1024, description="What it is for; others are told.")
     ttl_seconds_after_finished: int | None = Field(
         None,
@@ -131,6 +150,11 @@ class AssetLockStatus(Model):
 
     state: LockState | None = Field(None, description="In a word. All but Pending and Held are final.")
     queue_position: int | None = Field(None, ge=1, description="Its place in the queue; 1 is next.")
+    waits_for: str | None = Field(
+        None,
+        max_length=4096,
+        description="Who comes before it: those who hold, then those ahead in the queue.",
+    )
     acquire_time: Time | None = Field(None, description="When it was granted.")
     expire_time: Time | None = Field(None, description="When it ends, if it is not extended.")
     fencing_token: int | None = Field(

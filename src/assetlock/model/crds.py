@@ -54,6 +54,7 @@ KINDS = (
             ("State", "string", ".status.state"),
             ("Holder", "string", ".spec.holder.username"),
             ("Position", "integer", ".status.queuePosition"),
+            ("Waits for", "string", ".status.waitsFor"),
             ("Until", "string", ".status.expireTime"),
             ("Token", "integer", ".status.fencingToken"),
             ("Age", "date", ".metadata.creationTimestamp"),
