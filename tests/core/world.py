@@ -336,12 +336,17 @@ class World:
         return told
 
     def _check_holders(self, before: World) -> None:
-        """Never more than the capacity, and an Exclusive one alone; who held already may stay when it shrinks."""
-        held, earlier = self.holders(), before.holders()
-        if len(held) > len(earlier):
-            assert len(held) <= self.capacity, f"{held} at a capacity of {self.capacity}"
-            alone = not {"Exclusive", "Maintenance"} & set(held)
-            assert len(held) == 1 or alone, f"a holder who needs to be is not alone: {held}"
+        """Who comes onto the Asset fits its capacity, a writer alone; who was there may stay when it shrinks."""
+        recorded, earlier = self.recorded(), before.recorded()
+        if len(recorded) > len(earlier):
+            assert len(recorded) <= self.capacity, f"{recorded} at a capacity of {self.capacity}"
+        alone = {"Exclusive", "Maintenance"} & set(recorded.values())
+        assert not alone or len(recorded) == 1, f"a holder who needs to be is not alone: {recorded}"
+
+    def recorded(self) -> dict[str, str]:
+        """The modes of those whom the Asset names, by acquisition."""
+        holders = self.asset["status"]["holders"] if self.asset else []
+        return {holder["acquisition"]: holder["mode"] for holder in holders}
 
     def _check_lock(self, name: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         if old.get("state") in TERMINAL:
@@ -354,6 +359,8 @@ class World:
         asset = self.asset["metadata"]["uid"]
         assert all(token > earlier for where, earlier in self.announced if where == asset), "token not new"
         assert self.asset["status"]["fencingToken"] >= token, "announced before recorded"
+        uid = self.locks[name]["metadata"]["uid"]
+        assert uid in self.recorded(), f"{name} announced and not on the Asset"
         advised = self.problems if self.asset["spec"].get("enforcement") == "Advisory" else {}
         for target in set(self._named()) & set(self.targets) - set(advised):
             user = self.locks[name]["spec"]["holder"]["username"]

@@ -139,8 +139,8 @@ MUTANTS = (
     Mutant(
         "pass the Lease on before the AssetLock is terminal",
         "core/decide.py",
-        "    ending.end_locks,\n    granting.pass_on,\n",
-        "    granting.pass_on,\n    ending.end_locks,\n",
+        "    ending.end_locks,\n    withholding.withhold,\n    granting.pass_on,\n",
+        "    granting.pass_on,\n    ending.end_locks,\n    withholding.withhold,\n",
     ),
     Mutant(
         "forget the high-water mark",
@@ -157,7 +157,7 @@ MUTANTS = (
     Mutant(
         "grant a waiter whose wait is over",
         "core/queue.py",
-        "            and not ran_out(observation, lock)\n",
+        "        and not ran_out(observation, lock)\n",
         "",
     ),
     Mutant(
@@ -263,8 +263,8 @@ MUTANTS = (
     Mutant(
         "leave those out of the line who were queued before",
         "core/queue.py",
-        "            if is_pending(lock)\n",
-        "            if lock.status.state is None\n",
+        "if is_pending(lock) and lock.metadata.uid not in besides",
+        "if lock.status.state is None and lock.metadata.uid not in besides",
     ),
     Mutant(
         "serve the youngest of equal waiters first",
@@ -304,7 +304,7 @@ MUTANTS = (
     Mutant(
         "leave a recorded lock to the sleeper who may announce it",
         "core/ending.py",
-        "lock.status.state is LockState.HELD or (recorded and queue.is_pending(lock))",
+        "lock.status.state is LockState.HELD or (lock.metadata.uid in recorded and queue.is_pending(lock))",
         "lock.status.state is LockState.HELD",
     ),
     Mutant(
@@ -408,5 +408,47 @@ MUTANTS = (
         "admission/differences.py",
         'metadata_of(review.old).get("deletionTimestamp")',
         'metadata_of(review.new or review.old).get("deletionTimestamp")',
+    ),
+    Mutant(
+        "let one more hold than there is room for",
+        "core/situation.py",
+        "return len(holders) < self.observation.capacity and",
+        "return len(holders) <= self.observation.capacity and",
+    ),
+    Mutant(
+        "let a reader in beside a writer",
+        "core/situation.py",
+        "        if any(holder.exclusive for holder in holders):\n            return False\n",
+        "",
+    ),
+    Mutant(
+        "let a writer hold before it has every slot",
+        "core/situation.py",
+        "return not holders and not lacking",
+        "return not holders",
+    ),
+    Mutant(
+        "let readers overtake a writer that waits",
+        "core/granting.py",
+        "        if slots or queue.waits_at_all(lock):\n            return\n",
+        "        if slots:\n            return\n",
+    ),
+    Mutant(
+        "pass a quarantined asset on",
+        "core/decide.py",
+        "    withholding.withhold,\n",
+        "",
+    ),
+    Mutant(
+        "count the longest hold from the last renewal",
+        "core/statuses.py",
+        "return min(since, recorded.acquire_time) if recorded and recorded.acquire_time else since",
+        "return since",
+    ),
+    Mutant(
+        "take over from those who do not hold",
+        "core/situation.py",
+        " and not self.takes_nothing(lock)",
+        "",
     ),
 )

@@ -11,9 +11,10 @@ next step to do.
 from __future__ import annotations
 
 import datetime
+import itertools
 from collections.abc import Callable
 
-from assetlock.core import ending, fencing, glass, granting, guarding, maintaining, queue, showing, withholding
+from assetlock.core import ending, fencing, glass, granting, guarding, maintaining, showing, withholding
 from assetlock.core.decision import Decision
 from assetlock.core.observation import Observation
 from assetlock.core.situation import Situation
@@ -34,17 +35,15 @@ def decide(observation: Observation) -> Decision:
 
 def _show(situation: Situation) -> Decision | None:
     """Bring places in the queue, expiry times and the Asset's summary up to date."""
-    writes = list(showing.out_of_date(situation))
+    writes = tuple(itertools.islice(showing.out_of_date(situation), LEISURELY_WRITES))
     if not writes:
         return None
-    return Decision(
-        writes=tuple(writes[:LEISURELY_WRITES]), leisurely=True, wake_at=_next_deadline(situation)
-    )
+    return Decision(writes=writes, leisurely=True, wake_at=_next_deadline(situation))
 
 
 def _next_deadline(situation: Situation) -> datetime.datetime | None:
     """When time changes the decision. A deadline that has passed without a write is waiting for something else."""
-    deadlines = [queue.next_deadline(situation.observation, situation.waiters)]
+    deadlines: list[datetime.datetime | None] = [*situation.patient.values()]
     deadlines += [acquisition.tenure.deadline for acquisition in situation.standing]
     if situation.observation.asset is not None:
         deadlines.append(glass.next_deadline(situation.observation.asset.status.broken_glass))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from assetlock.core import queue, statuses
 from assetlock.core.acquisition import Acquisition, Ending, needs_all
@@ -19,7 +19,6 @@ from assetlock.core.decision import (
 )
 from assetlock.core.situation import Situation
 from assetlock.core.tenure import WITHHELD
-from assetlock.model.asset import Holder
 from assetlock.model.assetlock import AssetLock, LockState
 
 
@@ -31,8 +30,9 @@ def end_locks(situation: Situation) -> Decision | None:
             confirm = _confirm_ending(situation, acquisition, ending)
             return Decision(confirm=confirm, writes=(_finish(situation, lock, ending),))
     known = {acquisition.id for acquisition in situation.acquisitions}
+    recorded = {holder.acquisition for holder in situation.former}
     for lock in situation.observation.locks:
-        if lock.metadata.uid not in known and _may_be_announced(situation, lock):
+        if lock.metadata.uid not in known and _may_be_announced(lock, recorded):
             lost = Ending(LockState.REVOKED, "LeaseLost", "its Lease was deleted or taken over")
             confirm = confirm_slots(situation, _slots_of(situation, lock))
             return Decision(confirm=confirm, writes=(_finish(situation, lock, lost),))
@@ -58,7 +58,8 @@ def give_up(situation: Situation) -> Decision | None:
     observation = situation.observation
     held = {holder.id for holder in situation.holders}
     for lock in observation.locks:
-        if not queue.is_pending(lock) or lock.metadata.uid in held:
+        uid = lock.metadata.uid
+        if uid in situation.patient or uid in held or not queue.is_pending(lock):
             continue
         if lock.metadata.deletion_timestamp is not None:
             ending = Ending(LockState.RELEASED, "Deleted", "deleted while it waited")
@@ -122,18 +123,12 @@ def _finish(situation: Situation, lock: AssetLock, ending: Ending) -> WriteLockS
     return WriteLockStatus(statuses.finished_body(situation, lock, ending), tells=(told,))
 
 
-def _may_be_announced(situation: Situation, lock: AssetLock) -> bool:
+def _may_be_announced(lock: AssetLock, recorded: Collection[str]) -> bool:
     """Whether it was announced, or recorded, so that one who slept since may yet announce it."""
-    recorded = _recorded(situation, lock) is not None
-    return lock.status.state is LockState.HELD or (recorded and queue.is_pending(lock))
+    return lock.status.state is LockState.HELD or (lock.metadata.uid in recorded and queue.is_pending(lock))
 
 
 def _slots_of(situation: Situation, lock: AssetLock) -> Sequence[int]:
-    recorded = _recorded(situation, lock)
+    former = (holder for holder in situation.former if holder.acquisition == lock.metadata.uid)
+    recorded = next(former, None)
     return recorded.slots if recorded else range(situation.observation.capacity)
-
-
-def _recorded(situation: Situation, lock: AssetLock) -> Holder | None:
-    asset = situation.observation.asset
-    holders = asset.status.holders if asset else []
-    return next((holder for holder in holders if holder.acquisition == lock.metadata.uid), None)

@@ -83,11 +83,12 @@ def _within_reach(situation: Situation, lock: AssetLock) -> list[int]:
 
 
 def _give_back(situation: Situation) -> Decision | None:
-    """Only one collects at a time, and only what it will need: the others' Leases go."""
+    """Only the first in line that needs all slots collects them: the Leases of others that don't hold go."""
     asset = situation.observation.asset
-    for collector in situation.collectors[::-1]:
-        first = collector is situation.collectors[0]
-        if asset is not None and not (first and collector.exclusive):
+    in_line = (lock for lock in situation.waiters if needs_all(lock) and queue.waits_at_all(lock))
+    first = next(in_line, None)
+    for collector in situation.collectors:
+        if asset is not None and (first is None or collector.id != first.metadata.uid):
             freed = tuple(_freeing(situation, observed) for observed in collector.tenure.leases)
             return Decision(confirm=(ConfirmAsset(asset.metadata.resource_version),), writes=freed)
     return None

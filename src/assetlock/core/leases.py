@@ -66,6 +66,7 @@ def withheld(
         names.OWNER_ANNOTATION: str(identity),
         names.ACQUISITION_ANNOTATION: former.acquisition + tenure.WITHHELD,
         names.WITHHELD_ANNOTATION: "true",
+        **(_KEPT if lease and is_kept(lease) else {}),
     }
     if identity == QUARANTINE and former.lock is not None:
         annotations[names.LOCK_ANNOTATION] = former.lock

@@ -59,14 +59,8 @@ def in_line(observation: Observation, *, besides: Collection[str] = ()) -> list[
 
     A lock that does not wait is in line for its first decision, and until its wait is over a waiter is.
     """
-    return sorted(
-        (
-            lock
-            for lock in observation.locks
-            if lock.metadata.uid not in besides and may_be_granted(observation, lock)
-        ),
-        key=rank,
-    )
+    pending = (lock for lock in observation.locks if is_pending(lock) and lock.metadata.uid not in besides)
+    return sorted((lock for lock in pending if may_be_granted(observation, lock)), key=rank)
 
 
 def may_be_granted(observation: Observation, lock: AssetLock) -> bool:
@@ -84,9 +78,9 @@ def ran_out(observation: Observation, lock: AssetLock) -> bool:
     return _has_limit(lock) and wait_deadline(observation, lock) <= observation.now
 
 
-def next_deadline(observation: Observation, waiters: Iterable[AssetLock]) -> datetime.datetime | None:
-    """When the first of these waiters gives up."""
-    return min((wait_deadline(observation, lock) for lock in waiters if _has_limit(lock)), default=None)
+def gives_up_at(observation: Observation, lock: AssetLock) -> datetime.datetime | None:
+    """When the waiter gives up; ``None`` if it waits for as long as it takes."""
+    return wait_deadline(observation, lock) if _has_limit(lock) else None
 
 
 def pods_to_watch(locks: Iterable[AssetLock], leases: Iterable[Lease]) -> Iterator[pods.PodRef]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import functools
 
 from assetlock.core import guard, names, pods, queue
@@ -108,6 +109,13 @@ class Situation:
             waiters,
             key=lambda k: (k.spec.take_over is None, not queue.is_first(k) and k.metadata.uid not in begun),
         )
+
+    @functools.cached_property
+    def patient(self) -> dict[str, datetime.datetime | None]:
+        """Those in line, by UID, who may wait on, and until when if there is an end to it."""
+        observation = self.observation
+        waiting = (lock for lock in self.waiters if queue.waits_at_all(lock))
+        return {lock.metadata.uid: queue.gives_up_at(observation, lock) for lock in waiting}
 
     def takes_nothing(self, lock: AssetLock) -> bool:
         """Whether the lock is to take over from one that does not have the asset."""

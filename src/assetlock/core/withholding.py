@@ -87,7 +87,10 @@ def _why_after(situation: Situation, lock: AssetLock) -> Withholding | None:
         return None
     if status.state is LockState.QUARANTINED:
         return Withholding(QUARANTINE, situation.observation.now, datetime.timedelta())
-    return _delay(situation, status.finish_time) if status.state in _NOT_RELEASED else None
+    for_maintenance = any(c.type == "Finished" and c.reason == "Maintenance" for c in status.conditions)
+    if status.state not in _NOT_RELEASED or for_maintenance:
+        return None
+    return _delay(situation, status.finish_time)
 
 
 def _delay(situation: Situation, began: datetime.datetime) -> Withholding | None:

@@ -8,6 +8,7 @@ Nothing is imported that takes time to load, and nothing is rewritten: a duratio
 from __future__ import annotations
 
 import datetime
+import functools
 import re
 
 MAX_LENGTH = 64
@@ -43,6 +44,7 @@ _MICROSECONDS = {
 }
 
 
+@functools.lru_cache(maxsize=4096)
 def parse_duration(text: str) -> datetime.timedelta:
     """Read a duration; raises ValueError, saying what is accepted, for anything else."""
     if len(text) > MAX_LENGTH or not (_PATTERN.fullmatch(text) and _ENDING.search(text)):
