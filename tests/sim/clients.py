@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from assetlock.core import names
-from assetlock.kube.resources import ASSETLOCKS, CONFIG_MAPS, LEASES
+from assetlock.kube.resources import ASSETLOCKS, ASSETS, CONFIG_MAPS, LEASES
 from assetlock.kube.transport import Reply, TransportError
 from tests.sim.admission import User
 from tests.sim.client import Client
@@ -72,9 +72,10 @@ class Locker:
     """Asks for AssetLocks, one after the other."""
 
     def __init__(
-        self, board: Board, admission: Client, rng: random.Random, assets: list[str], until: float
+        self, board: Board, admission: Client, rng: random.Random, assets: list[str], slots: int, until: float
     ) -> None:
         self._board = board
+        self._slots = slots
         self._admission = admission
         self._random = rng
         self._assets = assets
@@ -99,6 +100,8 @@ class Locker:
         }
         if rng.random() < 0.3:
             spec["ttlSecondsAfterFinished"] = rng.choice([0, 2])
+        if self._slots > 1 and rng.random() < 0.6:
+            spec["mode"] = "Shared"
         lock = {
             "apiVersion": "assetlock.dev/v1alpha1",
             "kind": "AssetLock",
@@ -133,12 +136,14 @@ class Locker:
 
     async def _work(self, asset: str, name: str) -> None:
         """A holder's write to a target extends its lock: admission renews the Lease, and nothing else."""
-        lease = self._board.get("leases", names.lease_name(asset))
-        if lease is None or lease["metadata"]["annotations"].get(names.LOCK_ANNOTATION) != name:
-            return
-        metadata = {"resourceVersion": lease["metadata"]["resourceVersion"]}
-        patch = {"metadata": metadata, "spec": {"renewTime": "2030-01-01T00:00:00.000000Z"}}
-        await send(self._admission, "PATCH", LEASES.path(NAMESPACE, names.lease_name(asset)), patch, _MERGE)
+        for slot in range(self._slots):
+            lease = self._board.get("leases", names.lease_name(asset, slot))
+            if lease and lease["metadata"]["annotations"].get(names.LOCK_ANNOTATION) == name:
+                metadata = {"resourceVersion": lease["metadata"]["resourceVersion"]}
+                patch = {"metadata": metadata, "spec": {"renewTime": "2030-01-01T00:00:00.000000Z"}}
+                path = LEASES.path(NAMESPACE, names.lease_name(asset, slot))
+                await send(self._admission, "PATCH", path, patch, _MERGE)
+                return
 
     async def _delete(self, process: Process, name: str) -> None:
         for _ in range(3):
@@ -151,8 +156,9 @@ class Locker:
 class Job:
     """Makes Leases by hand, renews them with nonsense for times, and gives them back in one way or another."""
 
-    def __init__(self, board: Board, rng: random.Random, assets: list[str], until: float) -> None:
+    def __init__(self, board: Board, rng: random.Random, assets: list[str], slots: int, until: float) -> None:
         self._board = board
+        self._slots = slots
         self._random = rng
         self._assets = assets
         self._until = until
@@ -165,7 +171,8 @@ class Job:
             await self._one(process, self._random.choice(self._assets))
 
     async def _one(self, process: Process, asset: str) -> None:
-        rng, name = self._random, names.lease_name(asset)
+        rng = self._random
+        name = names.lease_name(asset, rng.randrange(self._slots))
         lease: dict[str, Any] = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
@@ -229,15 +236,25 @@ class Writer:
             write.add_done_callback(self._under_way.discard)
 
 
-async def delete_leases(world: World, board: Board, rng: random.Random, assets: list[str]) -> None:
+async def delete_leases(
+    world: World, board: Board, rng: random.Random, assets: list[str], slots: int
+) -> None:
     """An administrator who now and then deletes somebody's Lease, for whatever reason."""
     client = world.client(User(SUPERUSER))
     for _ in range(2):
         await asyncio.sleep(rng.uniform(0, 10))
-        name = names.lease_name(rng.choice(assets))
+        name = names.lease_name(rng.choice(assets), rng.randrange(slots))
         await board.until(lambda name=name: board.get("leases", name) is not None, 10)  # type: ignore[misc]
         await asyncio.sleep(rng.choice([0.0, 0.01, 0.03, 1.0]))
         await send(client, "DELETE", LEASES.path(NAMESPACE, name))
+
+
+async def resize(world: World, rng: random.Random, asset: str, slots: int) -> None:
+    """An administrator who makes room and takes it away again, whoever holds."""
+    client = world.client(User(SUPERUSER))
+    for capacity in (rng.randint(1, slots), rng.randint(1, slots), slots):
+        await asyncio.sleep(rng.uniform(0, 4))
+        await send(client, "PATCH", ASSETS.path(NAMESPACE, asset), {"spec": {"capacity": capacity}}, _MERGE)
 
 
 def users_of(count: int) -> Iterator[str]:

@@ -22,12 +22,13 @@ PROMPT = 1.0
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Announced:
-    """A holder that was told that it holds. `lock` is the AssetLock's name, if it is one."""
+    """A holder that was told that it holds. `lock` is the AssetLock's name, if it is one; `alone`: Exclusive."""
 
     acquisition: str
     user: str
     token: int
     lock: str | None
+    alone: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Term:
 
     acquisition: str
     ends: float
+    user: str = ""
 
 
 @dataclasses.dataclass(slots=True)
@@ -56,7 +58,9 @@ class Judges:
     """All of them. `trouble_at` is kept up to date by whoever makes trouble."""
 
     def __init__(self, store: Store, strictness: Strictness) -> None:
-        self.announced: dict[str, Announced] = {}
+        self.announced: defaultdict[str, dict[str, Announced]] = defaultdict(dict)
+        self._told: set[str] = set()
+        self._ends: dict[str, float] = {}
         self.announcements = 0
         self.leases_deleted_by_hand = False
         self.trouble_at = float("-inf")
@@ -68,7 +72,8 @@ class Judges:
         self._tokens: dict[str, int] = {}
         self._locks: dict[str, Json] = {}
         self._seen_at: dict[str, float] = {}
-        self._terms: dict[str, Term] = {}
+        self._terms: defaultdict[str, dict[int, Term]] = defaultdict(dict)
+        self._unstamped: defaultdict[tuple[str, str], int] = defaultdict(int)
         self._former: defaultdict[str, list[tuple[float, Term | None]]] = defaultdict(list)
 
     def __call__(self, change: Change) -> None:
@@ -92,6 +97,13 @@ class Judges:
         if change.old and change.new:
             old, new = (v.obj.get("status", {}).get("fencingToken", 0) for v in (change.old, change.new))
             assert new >= old, f"the high-water mark of {name} fell from {old} to {new}"
+            self._check_room(name, *(_holders(v.obj) for v in (change.old, change.new)), change.obj)
+
+    def _check_room(self, name: str, old: dict[str, str], new: dict[str, str], asset: Json) -> None:
+        """Who comes onto the Asset fits, a writer alone; nobody is thrown out when the capacity shrinks."""
+        capacity = asset["spec"].get("capacity", 1)
+        assert len(new) <= max(capacity, len(old)), f"{new} hold {name} at a capacity of {capacity}"
+        assert len(new) == 1 or "Exclusive" not in new.values(), f"a writer is not alone on {name}: {new}"
 
     def _on_lock(self, change: Change) -> None:
         lock, name = change.obj, change.key.name
@@ -112,47 +124,61 @@ class Judges:
             self._end(asset, uid)
         if new == "Held" and old != "Held":
             user, token = lock["spec"]["holder"]["username"], lock["status"]["fencingToken"]
-            self._announce(asset, Announced(uid, user, token, name))
+            alone = lock["spec"].get("mode", "Exclusive") == "Exclusive"
+            self._announce(asset, Announced(uid, user, token, name, alone))
 
     def _on_lease(self, change: Change) -> None:
-        asset = change.key.name.removeprefix("asset.")
-        before = self._terms.get(asset)
-        after = _term(change)
+        asset = change.obj["metadata"].get("labels", {}).get(names.ASSET_LABEL, "")
+        slot = names.slot_of(asset, change.key.name)
+        if slot is None:
+            return
+        terms = self._terms[asset]
+        before, after = terms.get(slot), _term(change)
         self._former[asset].append((change.time, before))
-        if after is not None:
-            self._terms[asset] = after
-        else:
-            self._terms.pop(asset, None)
         gone = before is not None and (after is None or after.acquisition != before.acquisition)
         if before is not None and gone:
-            self._end(asset, before.acquisition, by_lease=True)
-            self._check_promptness(change, before)
-            self._check_robbery(change, asset, before)
-            if change.user not in (names.CONTROLLER_USER,) and before.acquisition in self._locks:
-                self.leases_deleted_by_hand = True
-        if after is None:
+            self._on_loss(change, asset, before)
+        if after is not None:
+            first = after.acquisition not in {term.acquisition for term in terms.values()}
+            terms[slot] = after
+            own = [term.ends for term in terms.values() if term.acquisition == after.acquisition]
+            self._ends[after.acquisition] = max(own)
+        else:
+            terms.pop(slot, None)
             return
-        if (before is None or gone) and change.user == names.CONTROLLER_USER:
+        if first and change.user == names.CONTROLLER_USER:
             self._check_turn(change, asset, after.acquisition)
         annotations = change.obj["metadata"].get("annotations", {})
         token = annotations.get(names.TOKEN_ANNOTATION)
         if token is not None and names.LOCK_ANNOTATION not in annotations:
-            known = self.announced.get(asset)
-            if known is None or known.acquisition != after.acquisition:
-                user = annotations[names.OWNER_ANNOTATION].partition(" ")[2]
-                self._announce(asset, Announced(after.acquisition, user, int(token), None))
+            known = self.announced[asset].get(after.acquisition)
+            if known is None:
+                self._announce(asset, Announced(after.acquisition, after.user, int(token), None))
             else:
                 assert known.token == int(token), f"token {known.token} became {token} while it was held"
 
+    def _on_loss(self, change: Change, asset: str, before: Term) -> None:
+        """Somebody has a Lease no more."""
+        self._end(asset, before.acquisition, by_lease=True)
+        self._check_promptness(change, before)
+        self._check_robbery(change, asset, before)
+        if change.user not in (names.CONTROLLER_USER,) and before.acquisition in self._locks:
+            self.leases_deleted_by_hand = True
+
     def _announce(self, asset: str, new: Announced) -> None:
-        present = self.announced.get(asset)
-        assert present is None, f"{new} was announced while {present} still held {asset}"
+        present = self.announced[asset]
+        assert not (present and new.alone), f"{new} was announced while {present} still held {asset}"
+        assert not any(other.alone for other in present.values()), f"{new} was announced beside {present}"
         last = self._tokens.get(asset, 0)
         assert new.token > last, f"{new} was announced after token {last}"
-        mark = self._assets[asset].get("status", {}).get("fencingToken", 0)
+        status = self._assets[asset].get("status", {})
+        mark = status.get("fencingToken", 0)
         assert mark >= new.token, f"{new} was announced with the high-water mark at {mark}"
+        tokens = [holder["fencingToken"] for holder in status.get("holders", [])]
+        assert new.token in tokens, f"{new} was announced while the Asset named {tokens}"
         self._tokens[asset] = new.token
-        self.announced[asset] = new
+        present[new.acquisition] = new
+        self._told.add(new.acquisition)
         self.announcements += 1
         for target in self._targets[asset]:
             self._check_stamp(asset, target, new)
@@ -163,9 +189,15 @@ class Judges:
         namespace = self._assets[asset]["metadata"]["namespace"]
         version = self._store.get(Key("", "configmaps", namespace, target))
         if version is not None:
-            lines = claims_on(version.obj).get(names.stamp_key(asset, namespace))
-            expected = [f"{new.token} - {new.user}"]
-            assert lines == expected, f"{new} was announced while {target} was stamped for {lines}"
+            lines = claims_on(version.obj).get(names.stamp_key(asset, namespace)) or []
+            self._check_lines(asset, new, lines)
+
+    def _check_lines(self, asset: str, new: Announced, lines: list[str]) -> None:
+        """A new holder stands in the stamp, alone if it is a writer, and with those only who hold as well."""
+        holders = self._assets[asset]["status"]["holders"]
+        known = [f"{holder['fencingToken']} - {holder['identity']}" for holder in holders]
+        assert f"{new.token} - {new.user}" in lines, f"{new} was announced while {lines} were let through"
+        assert set(lines) <= set(known), f"{new} was announced while {lines} were let through beside {known}"
 
     def _check_guard(self, asset: str, new: Announced) -> None:
         namespace = self._assets[asset]["metadata"]["namespace"]
@@ -175,15 +207,13 @@ class Judges:
         value = metadata.get("annotations", {}).get(names.guard_key(asset, namespace), "")
         target, *holders = value.split("\n")
         assert target == "deployments.apps/web", f"{new} was announced while the guard was {value!r}"
-        assert holders == [f"{new.token} - {new.user}"], (
-            f"{new} was announced while {holders} were guarded for"
-        )
+        self._check_lines(asset, new, holders)
 
     def _end(self, asset: str, acquisition: str, *, by_lease: bool = False) -> None:
         """A lock that an AssetLock stands for ends with that; one that is just a Lease ends with it."""
-        known = self.announced.get(asset)
-        if known and known.acquisition == acquisition and not (by_lease and known.lock is not None):
-            del self.announced[asset]
+        known = self.announced[asset].get(acquisition)
+        if known and not (by_lease and known.lock is not None):
+            del self.announced[asset][acquisition]
 
     def _on_target(self, change: Change) -> None:
         name = change.key.name
@@ -192,24 +222,31 @@ class Judges:
         if change.old is None or (change.new and _content(change.new.obj) == _content(change.old.obj)):
             return
         for asset, targets in self._targets.items():
-            held = self.announced.get(asset)
-            if held is not None and name in targets:
-                assert change.user == held.user, f"{change.user} wrote {name} while {held} held {asset}"
+            held = self.announced[asset].values()
+            if held and name in targets:
+                may = {holder.user for holder in held}
+                if not any(holder.alone for holder in held):
+                    may |= {term.user for term in self._terms[asset].values()}
+                assert change.user in may, f"{change.user} wrote {name} while {held} held {asset}"
 
     def _check_tokens_grow(self, old: Json, new: Json, name: str) -> None:
+        """Who was taken out of a stamp, and whoever came before, is never put back."""
         before, after = claims_on(old), claims_on(new)
-        for key in before.keys() & after.keys():
+        for key in before.keys() | after.keys():
             was, now = (
-                max((int(line.partition(" ")[0]) for line in lines), default=0)
-                for lines in (before[key], after[key])
+                {int(line.partition(" ")[0]) for line in lines.get(key, ())} for lines in (before, after)
             )
-            assert now >= was, f"{name} was stamped with {now} over {was}"
+            gone = max([self._unstamped[name, key], *(was - now)])
+            self._unstamped[name, key] = gone
+            assert all(token > gone for token in now - was), f"{name} was stamped with {now} after {gone}"
 
     def _check_promptness(self, change: Change, term: Term) -> None:
-        if not self._strict.on_time:
+        collected = term.acquisition in self._locks and term.acquisition not in self._told
+        if not self._strict.on_time or collected:
             return
-        latest = max(term.ends + SKEW + PROMPT, self.trouble_at + 5.0) + self._strict.patience
-        late = change.time - term.ends
+        ends = self._ends[term.acquisition]
+        latest = max(ends + SKEW + PROMPT, self.trouble_at + 5.0) + self._strict.patience
+        late = change.time - ends
         assert change.time <= latest, f"{change.key.name} was freed {late:.2f}s after it had run out"
 
     def _check_robbery(self, change: Change, asset: str, term: Term) -> None:
@@ -219,10 +256,17 @@ class Judges:
         lock = self._locks.get(term.acquisition)
         if lock is not None:
             state = lock.get("status", {}).get("state")
-            assert state in TERMINAL, f"{lock['metadata']['name']} lost its Lease while it was {state}"
+            given_back = term.acquisition not in self._told and self._shared(asset)
+            assert state in TERMINAL or given_back, (
+                f"{lock['metadata']['name']} lost its Lease while it was {state}"
+            )
         elif self._strict.full_terms and term.acquisition not in self._seen_at:
             ends = min(term.ends, *self._ends_shortly_before(asset, term.acquisition, change.time))
             assert change.time >= ends, f"a Lease made by hand was taken {ends - change.time:.2f}s early"
+
+    def _shared(self, asset: str) -> bool:
+        """Whether the asset has several slots, or had."""
+        return bool(self._assets[asset]["spec"].get("capacity", 1) > 1 or len(self._terms[asset]) > 1)
 
     def _check_turn(self, change: Change, asset: str, uid: str) -> None:
         chosen = self._locks.get(uid)
@@ -238,6 +282,9 @@ class Judges:
             ):
                 continue
             over = _wait_over(other)
+            taken = other["metadata"]["uid"] in {term.acquisition for term in self._terms[asset].values()}
+            if taken or (over is None and self._shared(asset)):
+                continue
             known = change.time - self._seen_at[other["metadata"]["uid"]] > slack
             eligible = (
                 known and (over is None or change.time < over - slack) and not self._has_lost_its_pod(other)
@@ -255,9 +302,10 @@ class Judges:
 
     def _on_end(self, change: Change, lock: Json, state: str) -> None:
         name, asset, strict = change.key.name, lock["spec"]["assetName"], self._strict
-        term = self._terms.get(asset)
-        if state == "Expired" and strict.full_terms and term and term.acquisition == lock["metadata"]["uid"]:
-            ends = min(term.ends, *self._ends_shortly_before(asset, term.acquisition, change.time))
+        own = [t for t in self._terms[asset].values() if t.acquisition == lock["metadata"]["uid"]]
+        if state == "Expired" and strict.full_terms and own:
+            latest = max(term.ends for term in own)
+            ends = min(latest, *self._ends_shortly_before(asset, own[0].acquisition, change.time))
             assert change.time >= ends, f"{name} ended {ends - change.time:.2f}s early"
         reason = next(c["reason"] for c in lock["status"]["conditions"] if c["type"] == "Finished")
         if state == "Revoked":
@@ -272,9 +320,10 @@ class Judges:
         """When the acquisition's terms would have ended that were in force when this was decided, perhaps."""
         yield float("inf")
         for until, term in reversed(self._former[asset]):
-            if term is None or term.acquisition != acquisition or until < now - self._strict.patience:
+            if until < now - self._strict.patience:
                 return
-            yield term.ends
+            if term is not None and term.acquisition == acquisition:
+                yield term.ends
 
     def waiting(self) -> list[str]:
         """The AssetLocks that have not ended."""
@@ -311,8 +360,13 @@ def _term(change: Change) -> Term | None:
     spec = lease["spec"]
     if not spec.get("holderIdentity"):
         return None
-    acquisition = lease["metadata"].get("annotations", {}).get(names.ACQUISITION_ANNOTATION)
+    annotations = lease["metadata"].get("annotations", {})
     return Term(
-        acquisition or lease["metadata"]["uid"],
+        annotations.get(names.ACQUISITION_ANNOTATION) or lease["metadata"]["uid"],
         _seconds(spec["renewTime"]) + spec["leaseDurationSeconds"],
+        annotations.get(names.OWNER_ANNOTATION, "").partition(" ")[2],
     )
+
+
+def _holders(asset: Json) -> dict[str, str]:
+    return {holder["acquisition"]: holder["mode"] for holder in asset.get("status", {}).get("holders", [])}

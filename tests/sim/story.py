@@ -16,7 +16,17 @@ from assetlock.kube import resources
 from assetlock.kube.api import Api
 from tests.sim import faults, freezing, policies
 from tests.sim.admission import ADMIN, User
-from tests.sim.clients import NAMESPACE, Board, Job, Locker, Writer, delete_leases, send, users_of
+from tests.sim.clients import (
+    NAMESPACE,
+    Board,
+    Job,
+    Locker,
+    Writer,
+    delete_leases,
+    resize,
+    send,
+    users_of,
+)
 from tests.sim.faults import WatchTrouble
 from tests.sim.judges import Judges, Strictness
 from tests.sim.kinds import ASSETS, CONFIGMAPS, LEASES, NAMESPACES
@@ -46,6 +56,7 @@ class Plan:
     jobs: int
     shared_target: bool
     meddling: bool
+    capacity: int = 1
     scales: bool = False
 
     @classmethod
@@ -72,6 +83,7 @@ class Plan:
             jobs=rng.choice([0, 1, 2]),
             shared_target=rng.random() < 0.2,
             meddling=sometimes(0.25),
+            capacity=rng.choice([1, 1, 2, 3]),
             scales=rng.random() < 0.3,
         )
 
@@ -113,8 +125,10 @@ class Story:
         clients = self._clients(board)
         acting = [asyncio.create_task(self._jump())] if plan.jumps else []
         if plan.meddling:
-            meddling = delete_leases(world, board, self._random("meddling"), self._assets)
+            meddling = delete_leases(world, board, self._random("meddling"), self._assets, plan.capacity)
             acting.append(asyncio.create_task(meddling))
+            resizing = resize(world, self._random("resizing"), self._assets[0], plan.capacity)
+            acting.append(asyncio.create_task(resizing))
         await asyncio.sleep(plan.seconds)
         for task in acting:
             task.cancel()
@@ -159,7 +173,7 @@ class Story:
                 "apiVersion": names.API_VERSION,
                 "kind": "Asset",
                 "metadata": {"name": asset},
-                "spec": {"type": "VM", "targets": targets},
+                "spec": {"type": "VM", "targets": targets, "capacity": self._plan.capacity},
             }
             await send(admin, "POST", resources.ASSETS.path(NAMESPACE), body)
 
@@ -171,9 +185,9 @@ class Story:
         for user in users:
             rng = self._random(user)
             if user.startswith("job"):
-                run = Job(board, rng, self._assets, end).run
+                run = Job(board, rng, self._assets, plan.capacity, end).run
             else:
-                run = Locker(board, admission, rng, self._assets, end).run
+                run = Locker(board, admission, rng, self._assets, plan.capacity, end).run
             clients.append(world.process(user, run))
         writer = Writer(world, self._random("writer"), [*users, "stranger"], self._targets, end)
         clients.append(world.process("writer", writer.run))
