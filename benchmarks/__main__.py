@@ -42,6 +42,7 @@ async def _alone(cluster: ControlPlane) -> list[rows.Row]:
             scenarios.grant,
             scenarios.handover,
             scenarios.throughput,
+            scenarios.long_line,
         ):
             print(f"measuring: {scenario.__name__}", file=sys.stderr)
             taken.append(await scenario(bench))

@@ -15,6 +15,8 @@ ROUNDS = 100
 CLIENTS = 16
 CONTENDERS = 100
 SECONDS = 8.0
+SHORT_LINE, LONG_LINE = 20, 2000
+HANDOVERS = 15
 
 
 async def grant(bench: Bench) -> Row:
@@ -81,6 +83,45 @@ async def handover(bench: Bench) -> Row:
         "ms",
         12,
     )
+
+
+async def long_line(bench: Bench) -> Row:
+    """A hand-over with thousands in line against one with a few: a line must not slow down who serves it."""
+    lines = {"short": SHORT_LINE, "long": LONG_LINE}
+    names: dict[str, list[str]] = {}
+    for asset, length in lines.items():
+        await bench.make_asset(asset)
+        # By falling priority, so that it is known who is next: equals within one second go by UID.
+        asked = [await bench.ask(asset, wait="2h", priority=1000 - n) for n in range(length)]
+        names[asset] = [lock["metadata"]["name"] for lock in asked]
+        await bench.acquired(names[asset][0])
+    taken: dict[str, list[float]] = {"short": [], "long": []}
+    for turn in range(HANDOVERS - 1):
+        for asset, line in names.items():
+            began = time.perf_counter()
+            await bench.release(line[turn])
+            taken[asset].append((await bench.acquired(line[turn + 1]) - began) * 1000)
+    return Row(
+        f"hand-over, {LONG_LINE} in line",
+        Samples("long line", taken["long"]),
+        Samples(f"hand-over, {SHORT_LINE} in line", taken["short"]),
+        "ms",
+        2,
+    )
+
+
+async def holder_write(bench: Bench) -> Row:
+    """A holder's write to a locked target against one to an object that nobody locks."""
+    await bench.make_asset("fenced")
+    await bench.make_asset("free")
+    lock = await bench.ask("fenced")
+    await bench.acquired(lock["metadata"]["name"])
+    taken, raw = [], []
+    for _ in range(ROUNDS):
+        raw.append(await bench.patch("free"))
+        taken.append(await bench.patch("fenced"))
+    await bench.release(lock["metadata"]["name"])
+    return Row("holder's write to a target", Samples("fenced", taken), Samples("unlocked", raw), "ms", 1.75)
 
 
 async def unlocked_write(bench: Bench, plain: Bench) -> Row:
