@@ -35,7 +35,8 @@ class Tenure:
     """One acquisition: its id, whose it is, its Leases by slot, and its times.
 
     ``lock_name`` is ``None`` for a hand-made Lease. ``term`` is the Lease that was renewed last. ``withheld`` is true
-    if nobody has it: it keeps others out. What has no ``deadline`` does not run out. ``capped``: by ``maxHold``.
+    if nobody has it: it keeps others out. What has no ``deadline`` does not run out. ``term_ends`` is what
+    the Lease alone says.
     """
 
     acquisition: str
@@ -47,7 +48,12 @@ class Tenure:
     expires: datetime.datetime | None
     deadline: datetime.datetime | None
     withheld: bool
-    capped: bool = False
+    term_ends: datetime.datetime
+
+    @property
+    def capped(self) -> bool:
+        """Whether ``maxHold`` ends it before its term does."""
+        return self.expires is not None and self.expires < self.term_ends
 
     @property
     def slots(self) -> list[int]:
@@ -84,7 +90,7 @@ def _tenure(observation: Observation, acquisition: str, leases: list[ObservedLea
         expires=expires,
         deadline=expires + observation.limits.skew if expires else None,
         withheld=withheld,
-        capped=last < ends,
+        term_ends=ends,
     )
 
 

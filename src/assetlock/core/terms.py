@@ -33,7 +33,7 @@ def length(observation: Observation, lock: AssetLock) -> datetime.timedelta:
 
 def is_right(observation: Observation, lock: AssetLock, held: Tenure) -> bool:
     """Whether the present term of a holder is as it ought to be; if not, a new one begins."""
-    remaining = held.expires - observation.now
+    remaining = held.term_ends - observation.now
     if is_windows(lock):
         wanted = _until_open(observation)
         return remaining > wanted / 2 if wanted == LONGEST else abs(remaining - wanted) <= TOLERANCE
@@ -41,7 +41,7 @@ def is_right(observation: Observation, lock: AssetLock, held: Tenure) -> bool:
     if held.term.lease.spec.lease_duration_seconds == int(asked.total_seconds()):
         return True
     closes = closes_at(observation, lock)
-    return closes is not None and abs(held.expires - closes) <= TOLERANCE
+    return closes is not None and abs(held.term_ends - closes) <= TOLERANCE
 
 
 def closes_at(observation: Observation, lock: AssetLock) -> datetime.datetime | None:
