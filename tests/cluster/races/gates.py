@@ -173,6 +173,13 @@ def _serving(
         loop.call_soon_threadsafe(loop.stop)
         thread.join(PATIENCE)
         loop.run_until_complete(runner.cleanup())
+        loop.run_until_complete(_cancelled(asyncio.all_tasks(loop)))
+
+
+async def _cancelled(left: set[asyncio.Task[Any]]) -> None:
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
 
 
 def _certificate(cluster: ControlPlane) -> ssl.SSLContext:
