@@ -61,6 +61,7 @@ class Judges:
         self.announced: defaultdict[str, dict[str, Announced]] = defaultdict(dict)
         self._told: set[str] = set()
         self._ends: dict[str, float] = {}
+        self._left: defaultdict[str, set[str]] = defaultdict(set)
         self.announcements = 0
         self.leases_deleted_by_hand = False
         self.trouble_at = float("-inf")
@@ -159,6 +160,7 @@ class Judges:
 
     def _on_loss(self, change: Change, asset: str, before: Term) -> None:
         """Somebody has a Lease no more."""
+        self._left[asset].add(before.user)
         self._end(asset, before.acquisition, by_lease=True)
         self._check_promptness(change, before)
         self._check_robbery(change, asset, before)
@@ -179,6 +181,7 @@ class Judges:
         self._tokens[asset] = new.token
         present[new.acquisition] = new
         self._told.add(new.acquisition)
+        self._left[asset].clear()
         self.announcements += 1
         for target in self._targets[asset]:
             self._check_stamp(asset, target, new)
@@ -226,7 +229,8 @@ class Judges:
             if held and name in targets:
                 may = {holder.user for holder in held}
                 if not any(holder.alone for holder in held):
-                    may |= {term.user for term in self._terms[asset].values()}
+                    # Who has just left is out of the stamp before anybody else is told that it holds.
+                    may |= {term.user for term in self._terms[asset].values()} | self._left[asset]
                 assert change.user in may, f"{change.user} wrote {name} while {held} held {asset}"
 
     def _check_tokens_grow(self, old: Json, new: Json, name: str) -> None:
