@@ -184,6 +184,17 @@ def test_an_operator_that_was_down_over_a_start_and_an_end_catches_up(world: Wor
     assert (window_locks(world), world.stamped_users("app")) == ([], [])
 
 
+def test_a_nightly_window_is_kept_through_the_night_in_which_the_clocks_change(world: World) -> None:
+    world.schedule("freeze", schedule="0 1 * * *", duration="2h", timeZone="Europe/Berlin")
+    closed = []
+    for half_hour in range(1, 96):
+        pass_until(world, half_hour / 2)
+        if window_locks(world):
+            closed.append(f"{world.now:%d %H:%M}")
+    first = ["29 00:00", "29 00:30", "29 01:00", "29 01:30"]
+    assert closed == [*first, "29 23:00", "29 23:30", "30 00:00", "30 00:30"]
+
+
 def test_nobody_is_granted_inside_a_window_and_is_told_when_it_opens(world: World) -> None:
     world.schedule("freeze", **once(0, 3), reason="year end")
     world.ask("first", "bob")

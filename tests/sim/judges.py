@@ -198,8 +198,9 @@ class Judges:
     def _check_lines(self, asset: str, new: Announced, lines: list[str]) -> None:
         """A new holder stands in the stamp, alone if it is a writer, and with those only who hold as well."""
         holders = self._assets[asset]["status"]["holders"]
-        known = [f"{holder['fencingToken']} - {holder['identity']}" for holder in holders]
-        assert f"{new.token} - {new.user}" in lines, f"{new} was announced while {lines} were let through"
+        kind = "maintenance" if new.user.startswith(names.WINDOW_USER_PREFIX) else "-"
+        known = [f"{holder['fencingToken']} {kind} {holder['identity']}" for holder in holders]
+        assert f"{new.token} {kind} {new.user}" in lines, f"{new} was announced while {lines} were let through"
         assert set(lines) <= set(known), f"{new} was announced while {lines} were let through beside {known}"
 
     def _check_guard(self, asset: str, new: Announced) -> None:

@@ -83,6 +83,8 @@ def _fence(attributes: Attributes) -> None:
 def _name_holder(attributes: Attributes) -> Json | None:
     if attributes.served is not ASSETLOCKS or attributes.operation != "CREATE" or attributes.new is None:
         return None
+    if _is_operator(attributes):
+        return None
     user = attributes.user
     holder = {"username": user.name}
     if user.extra:
