@@ -80,6 +80,19 @@ def test_a_lock_is_taken_and_released_as_the_page_shows(operated: Operated, tmp_
     assert "Held 1" in paste(operated, tmp_path, commands)
 
 
+def test_an_asset_is_closed_now_and_by_windows_as_the_page_shows(
+    operated: Operated, tmp_path: pathlib.Path
+) -> None:
+    operated.asset("shop-db", "settings")
+    page = ROOT / "docs" / "maintenance.md"
+    manifests, commands = blocks(page, "yaml"), blocks(page, "sh")
+    operated.kubectl("create", "-f", "-", stdin=manifests[0])
+    assert "Maintenance" in paste(operated, tmp_path, commands[0])
+    operated.kubectl("create", "-f", "-", stdin=manifests[1])
+    assert "saturday-night condition met" in paste(operated, tmp_path, commands[1])
+    assert "rolebinding.rbac.authorization.k8s.io/ops created" in paste(operated, tmp_path, commands[2])
+
+
 def test_a_job_locks_with_a_lease_as_the_page_shows(operated: Operated, tmp_path: pathlib.Path) -> None:
     operated.asset("shop-db", "settings")
     (tmp_path / "lease.yaml").write_text(blocks(ROOT / "docs" / "jobs.md", "yaml")[0])

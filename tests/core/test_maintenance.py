@@ -282,6 +282,16 @@ def test_a_window_that_is_deleted_opens_at_once(world: World) -> None:
     assert (window_locks(world), world.lease) == ([], None)
 
 
+def test_the_lock_of_a_window_comes_back_when_somebody_deletes_it(world: World) -> None:
+    world.schedule("freeze", **once(1, 3))
+    pass_until(world, 1.5)
+    [lock] = window_locks(world)
+    world.withdraw(lock)
+    world.ask("first", "bob")
+    world.settle()
+    assert (world.state(lock), world.state("first")) == ("Held", "Failed")
+
+
 def test_an_edited_end_moves_the_end_of_the_lock(world: World) -> None:
     world.schedule("freeze", **once(1, 3))
     pass_until(world, 1.5)
