@@ -129,11 +129,16 @@ def test_a_period_is_the_same_from_wherever_it_is_looked_at(
         period = calendar.next(moment)
     if period is None or period.start is None or period.end is None:
         return
-    assert calendar.current(period.start) == period
-    assert calendar.current(period.end - SECOND) == period
     assert calendar.current(period.end) is None
-    assert calendar.next(period.start - SECOND) == period
-    assert calendar.last(period.end) == period
+    for seen in (
+        calendar.current(period.start),
+        calendar.current(period.end - SECOND),
+        calendar.next(period.start - SECOND),
+        calendar.last(period.end),
+    ):
+        assert seen is not None
+        assert seen.start in (period.start, None), "or it is too far away to be known"
+        assert seen.end in (period.end, None)
 
 
 @pytest.mark.parametrize(
