@@ -347,6 +347,15 @@ def test_a_ttl_that_would_outlive_the_start_is_cut_short(world: World) -> None:
     assert world.locks["first"]["status"]["expireTime"] == "2026-03-28T14:00:00Z"
 
 
+def test_a_lock_that_both_a_window_and_max_hold_cut_short_is_not_renewed_for_ever(world: World) -> None:
+    assert world.asset is not None
+    world.asset["spec"]["maxHold"] = "30m"
+    world.schedule("freeze", **once(1, 3))
+    world.ask("first", ttl="2h")
+    world.settle()
+    assert world.locks["first"]["status"]["expireTime"] == "2026-03-28T12:30:00Z"
+
+
 def test_within_the_lead_time_only_what_ends_before_the_start_is_granted(world: World) -> None:
     world.schedule("freeze", **once(1, 3), leadTime="30m", reason="year end")
     pass_until(world, 0.6)
