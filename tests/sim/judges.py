@@ -200,7 +200,9 @@ class Judges:
         holders = self._assets[asset]["status"]["holders"]
         kind = "maintenance" if new.user.startswith(names.WINDOW_USER_PREFIX) else "-"
         known = [f"{holder['fencingToken']} {kind} {holder['identity']}" for holder in holders]
-        assert f"{new.token} {kind} {new.user}" in lines, f"{new} was announced while {lines} were let through"
+        assert f"{new.token} {kind} {new.user}" in lines, (
+            f"{new} was announced while {lines} were let through"
+        )
         assert set(lines) <= set(known), f"{new} was announced while {lines} were let through beside {known}"
 
     def _check_guard(self, asset: str, new: Announced) -> None:
