@@ -17,6 +17,9 @@ from tests.sim.virtual import EPOCH
 
 TERMINAL = frozenset({"Released", "Expired", "Revoked", "Failed", "Quarantined"})
 SKEW = 1.0
+CUT = (
+    1.0  # Creation times are cut to whole seconds, so a wait may be over this much earlier than it may last.
+)
 PROMPT = 1.0
 
 
@@ -38,6 +41,7 @@ class Term:
     acquisition: str
     ends: float
     user: str = ""
+    renewed: float = 0.0
 
 
 @dataclasses.dataclass(slots=True)
@@ -294,7 +298,9 @@ class Judges:
                 continue
             known = change.time - self._seen_at[other["metadata"]["uid"]] > slack
             eligible = (
-                known and (over is None or change.time < over - slack) and not self._has_lost_its_pod(other)
+                known
+                and (over is None or change.time < over - CUT - slack)
+                and not self._has_lost_its_pod(other)
             )
             name, better = chosen["metadata"]["name"], other["metadata"]["name"]
             assert not eligible or _rank(chosen) <= _rank(other), f"{name} was granted before {better}"
@@ -311,7 +317,8 @@ class Judges:
         name, asset, strict = change.key.name, lock["spec"]["assetName"], self._strict
         own = [t for t in self._terms[asset].values() if t.acquisition == lock["metadata"]["uid"]]
         if state == "Expired" and strict.full_terms and own:
-            latest = max(term.ends for term in own)
+            # Of several Leases the one that was renewed last says until when.
+            latest = max(own, key=lambda term: term.renewed).ends
             ends = min(latest, *self._ends_shortly_before(asset, own[0].acquisition, change.time))
             assert change.time >= ends, f"{name} ended {ends - change.time:.2f}s early"
         reason = next(c["reason"] for c in lock["status"]["conditions"] if c["type"] == "Finished")
@@ -372,6 +379,7 @@ def _term(change: Change) -> Term | None:
         annotations.get(names.ACQUISITION_ANNOTATION) or lease["metadata"]["uid"],
         _seconds(spec["renewTime"]) + spec["leaseDurationSeconds"],
         annotations.get(names.OWNER_ANNOTATION, "").partition(" ")[2],
+        _seconds(spec["renewTime"]),
     )
 
 
