@@ -441,7 +441,7 @@ MUTANTS = (
     ),
     Mutant(
         "count the longest hold from the last renewal",
-        "core/statuses.py",
+        "core/asset_status.py",
         "return min(since, recorded.acquire_time) if recorded and recorded.acquire_time else since",
         "return since",
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Collection, Sequence
 
-from assetlock.core import queue, statuses
+from assetlock.core import lock_status, queue
 from assetlock.core.acquisition import Acquisition, Ending, needs_all
 from assetlock.core.confirming import confirm_leases, confirm_slots
 from assetlock.core.decision import (
@@ -73,7 +73,7 @@ def give_up(situation: Situation) -> Decision | None:
             missing = f"there is no lock {lock.spec.take_over} on the asset to take over from"
             ending = Ending(LockState.FAILED, "NothingToTakeOver", missing)
         elif not queue.waits_at_all(lock) or queue.ran_out(observation, lock):
-            reason, why = statuses.waiting_for(situation, lock)
+            reason, why = lock_status.waiting_for(situation, lock)
             waited = f"waited {lock.spec.wait}; " if queue.waits_at_all(lock) else ""
             hint = "" if waited else "; set spec.wait to queue"
             reason = "WaitTimeout" if waited else reason
@@ -120,7 +120,7 @@ def forget_at(lock: AssetLock) -> datetime.datetime | None:
 def _finish(situation: Situation, lock: AssetLock, ending: Ending) -> WriteLockStatus:
     bad = ending.state is not LockState.RELEASED
     told = Happening.about(lock, str(ending.state), ending.message, warning=bad)
-    return WriteLockStatus(statuses.finished_body(situation, lock, ending), tells=(told,))
+    return WriteLockStatus(lock_status.finished_body(situation, lock, ending), tells=(told,))
 
 
 def _may_be_announced(lock: AssetLock, recorded: Collection[str]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assetlock.core import names, statuses
+from assetlock.core import asset_status, names
 from assetlock.core.acquisition import Acquisition
 from assetlock.core.confirming import confirm_former_gone, confirm_readmission, confirm_slots
 from assetlock.core.decision import (
@@ -75,7 +75,7 @@ def clear(situation: Situation) -> Decision | None:
         return None
     if asset is not None and asset.status.holders:
         told = Happening.about(asset, "Unlocked", "the lock is free")
-        body = statuses.asset_body(situation, [], situation.token_in_use)
+        body = asset_status.asset_body(situation, [], situation.token_in_use)
         slots = sorted({slot for holder in asset.status.holders for slot in holder.slots})
         confirm = (*confirm_slots(situation, slots), *confirm_former_gone(situation))
         return Decision(confirm=confirm, writes=(WriteAssetStatus(body, tells=(told,)),))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assetlock.core import leases, pods, queue, statuses, terms
+from assetlock.core import asset_status, leases, lock_status, pods, queue, terms
 from assetlock.core.acquisition import Acquisition, needs_all
 from assetlock.core.confirming import confirm_ended, confirm_former_gone, confirm_not_over
 from assetlock.core.decision import (
@@ -118,10 +118,10 @@ def record(situation: Situation) -> Decision | None:
             token = told
         else:
             token = highest = highest + 1
-        entries.append(statuses.holder_entry(holder, token))
+        entries.append(asset_status.holder_entry(holder, token))
     entries.sort(key=lambda entry: entry.fencing_token)
     confirm: tuple[Confirmation, ...] = (*confirm_former_gone(situation), *confirm_not_over(new))
-    body = statuses.asset_body(situation, entries, entries[-1].fencing_token)
+    body = asset_status.asset_body(situation, entries, entries[-1].fencing_token)
     return Decision(confirm=confirm, writes=(WriteAssetStatus(body),))
 
 
@@ -150,7 +150,7 @@ def announce(situation: Situation) -> Decision | None:
         Happening.about(asset, "Locked", f"{note} ({holder.lock.metadata.name})"),
     )
     return Decision(
-        writes=(WriteLockStatus(statuses.held_body(situation, holder, holder.lock, entry), tells=tells),)
+        writes=(WriteLockStatus(lock_status.held_body(situation, holder, holder.lock, entry), tells=tells),)
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assetlock.core import queue, statuses
+from assetlock.core import asset_status, lock_status, queue
 from assetlock.core.decision import Body, WriteAssetStatus, WriteLockStatus
 from assetlock.core.situation import Situation
 from assetlock.model.assetlock import AssetLock
@@ -14,23 +14,23 @@ def out_of_date(situation: Situation) -> Iterator[WriteLockStatus | WriteAssetSt
     """The writes that bring what is shown up to date, the most telling first."""
     asset = situation.observation.asset
     entries = {
-        holder.id: statuses.holder_entry(holder, holder.recorded.fencing_token)
+        holder.id: asset_status.holder_entry(holder, holder.recorded.fencing_token)
         for holder in situation.holders
         if holder.recorded
     }
     if asset is not None:
         kept = [entries.get(entry.acquisition, entry) for entry in asset.status.holders]
-        body = statuses.asset_body(situation, kept, asset.status.fencing_token)
+        body = asset_status.asset_body(situation, kept, asset.status.fencing_token)
         if _differs(body, asset.status.model_dump(mode="json", by_alias=True, exclude_none=True)):
             yield WriteAssetStatus(body)
     for holder in situation.holders:
         if holder.lock is not None and holder.announced:
-            body = statuses.held_body(situation, holder, holder.lock, entries[holder.id])
+            body = lock_status.held_body(situation, holder, holder.lock, entries[holder.id])
             if _differs(body, holder.lock.status.model_dump(mode="json", by_alias=True, exclude_none=True)):
                 yield WriteLockStatus(body)
     for position, waiter in enumerate(situation.waiters, start=1):
         if _is_off(situation, waiter, position):
-            yield WriteLockStatus(statuses.pending_body(situation, waiter, position))
+            yield WriteLockStatus(lock_status.pending_body(situation, waiter, position))
 
 
 def _is_off(situation: Situation, waiter: AssetLock, position: int) -> bool:
@@ -40,9 +40,9 @@ def _is_off(situation: Situation, waiter: AssetLock, position: int) -> bool:
         return True
     if position > queue.SHOWN:
         return status.queue_position >= 2 * position
-    reason, _ = statuses.waiting_for(situation, waiter)
+    reason, _ = lock_status.waiting_for(situation, waiter)
     shown = next((condition.reason for condition in status.conditions if condition.type == "Settled"), None)
-    ahead = statuses.waits_for(situation, waiter, position)
+    ahead = lock_status.waits_for(situation, waiter, position)
     return (status.queue_position, status.waits_for, shown) != (position, ahead, reason)
 
 

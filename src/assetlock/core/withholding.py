@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 
 from assetlock.core import leases, tenure
 from assetlock.core.acquisition import Acquisition
+from assetlock.core.asset_status import holder_entry
 from assetlock.core.decision import Body, CreateLease, Decision, ReplaceLease
 from assetlock.core.identity import LOCK_DELAY, QUARANTINE, Identity
 from assetlock.core.situation import Situation
-from assetlock.core.statuses import holder_entry
 from assetlock.model.asset import Holder
 from assetlock.model.assetlock import AssetLock, LockState
 

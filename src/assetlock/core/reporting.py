@@ -1,0 +1,74 @@
+"""How what was decided is told in a status: conditions brought up to date, and the body to be written back."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+
+from assetlock.core import names
+from assetlock.core.decision import Body
+from assetlock.core.situation import Situation
+from assetlock.model.asset import Asset, AssetStatus
+from assetlock.model.assetlock import AssetLock, AssetLockStatus
+from assetlock.model.conditions import Condition, set_condition
+
+RECONCILING, STALLED = "Reconciling", "Stalled"
+"""By these tools that know nothing of locks tell what is under way and what has failed (kstatus: Flux, kpt)."""
+
+Told = tuple[str, str, str]
+"""Status, reason and message of a condition."""
+
+
+def whole_second(moment: datetime.datetime) -> datetime.datetime:
+    """A time as Kubernetes shows it."""
+    return moment.replace(microsecond=0)
+
+
+def has_condition(original: Asset | AssetLock, kind: str) -> bool:
+    """Whether the object's status says anything about a condition."""
+    return any(condition.type == kind for condition in original.status.conditions)
+
+
+def gone(original: Asset | AssetLock, kind: str, reason: str) -> dict[str, Told]:
+    """That a condition is no more, where it ever was."""
+    return {kind: ("False", reason, "")} if has_condition(original, kind) else {}
+
+
+def username(lock: AssetLock) -> str:
+    """Whom a lock is for, as it is shown."""
+    return lock.spec.holder.username if lock.spec.holder else "somebody"
+
+
+def conditions(
+    situation: Situation, original: Asset | AssetLock, wanted: Mapping[str, Told]
+) -> list[Condition]:
+    """The object's conditions with these, as status, reason and message by type, brought up to date."""
+    told = list(original.status.conditions)
+    for kind, (status, reason, message) in wanted.items():
+        told = set_condition(
+            told,
+            kind,
+            status,
+            reason,
+            message,
+            now=whole_second(situation.observation.now),
+            observed_generation=original.metadata.generation,
+        )
+    return told
+
+
+def body(
+    kind: str, original: Asset | AssetLock, status: AssetStatus | AssetLockStatus, namespace: str
+) -> Body:
+    """The object with this status, to be written back in the version that it was read in."""
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": kind,
+        "metadata": {
+            "name": original.metadata.name,
+            "namespace": namespace,
+            "uid": original.metadata.uid,
+            "resourceVersion": original.metadata.resource_version,
+        },
+        "status": status.model_dump(mode="json", by_alias=True, exclude_none=True),
+    }
