@@ -87,8 +87,9 @@ def _give_back(situation: Situation) -> Decision | None:
     asset = situation.observation.asset
     in_line = (lock for lock in situation.waiters if needs_all(lock) and queue.waits_at_all(lock))
     first = next(in_line, None)
+    others = {lock.metadata.uid for lock in situation.waiters} - {first.metadata.uid if first else ""}
     for collector in situation.collectors:
-        if asset is not None and (first is None or collector.id != first.metadata.uid):
+        if asset is not None and collector.id in others:
             freed = tuple(_freeing(situation, observed) for observed in collector.tenure.leases)
             return Decision(confirm=(ConfirmAsset(asset.metadata.resource_version),), writes=freed)
     return None
