@@ -71,7 +71,9 @@ def test_a_target_that_does_not_exist_yet_is_fenced_as_soon_as_it_does(operated:
     operated.held("first")
     fenced = [c for c in operated.get("ast", "vm-1")["status"]["conditions"] if c["type"] == "Fenced"]
     assert fenced[0]["reason"] == "TargetNotFound"
-    operated.kubectl("create", "configmap", "later", "--from-literal=value=0")
+    make = ("create", "configmap", "later", "--from-literal=value=0")
+    assert "is locked through asset vm-1" in operated.kubectl(*make, user="bob", check=False).stderr
+    operated.kubectl(*make, user="alice")
     operated.kubectl(
         "wait", "configmap/later", r"--for=jsonpath={.metadata.labels.assetlock\.dev/fenced}=true"
     )
