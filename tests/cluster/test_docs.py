@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 
 import kubernetes_validate
 import pytest
@@ -54,10 +55,11 @@ def test_every_manifest_is_accepted_by_a_real_api_server(operated: Operated, pag
 
 
 def paste(operated: Operated, folder: pathlib.Path, commands: str) -> str:
-    """Run commands as pasted into a shell whose kubectl is in the test's namespace."""
+    """Run commands as pasted into a shell that has kubectl, in the test's namespace, and assetlock."""
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_bytes(operated.cluster.kubeconfig.read_bytes())
     env = operated.cluster.environment(kubeconfig)
+    env["PATH"] = f"{pathlib.Path(sys.executable).parent}{os.pathsep}{env['PATH']}"
     script = f"kubectl config set-context --current --namespace={operated.namespace}\n{commands}"
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
@@ -85,12 +87,14 @@ def test_an_asset_is_closed_now_and_by_windows_as_the_page_shows(
 ) -> None:
     operated.asset("shop-db", "settings")
     page = ROOT / "docs" / "maintenance.md"
-    manifests, commands = blocks(page, "yaml"), blocks(page, "sh")
-    operated.kubectl("create", "-f", "-", stdin=manifests[0])
-    assert "Maintenance" in paste(operated, tmp_path, commands[0])
-    operated.kubectl("create", "-f", "-", stdin=manifests[1])
-    assert "saturday-night condition met" in paste(operated, tmp_path, commands[1])
-    assert "rolebinding.rbac.authorization.k8s.io/ops created" in paste(operated, tmp_path, commands[2])
+    now, again = blocks(page, "yaml")
+    kubectl, command_line, windows, roles = blocks(page, "sh")
+    operated.kubectl("create", "-f", "-", stdin=now)
+    assert "Maintenance" in paste(operated, tmp_path, kubectl)
+    assert "asset shop-db is closed until" in paste(operated, tmp_path, command_line)
+    operated.kubectl("create", "-f", "-", stdin=again)
+    assert "saturday-night condition met" in paste(operated, tmp_path, windows)
+    assert "rolebinding.rbac.authorization.k8s.io/ops created" in paste(operated, tmp_path, roles)
 
 
 def test_a_job_locks_with_a_lease_as_the_page_shows(operated: Operated, tmp_path: pathlib.Path) -> None:

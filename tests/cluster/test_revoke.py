@@ -224,12 +224,7 @@ def test_offline_works_for_one_who_impersonates_already(stopped: Operated, tmp_p
 
 def test_the_fence_is_taken_down_as_the_page_shows(operated: Operated, tmp_path: pathlib.Path) -> None:
     page = ROOT / "docs" / "operations.md"
-    program = pathlib.Path(sys.executable).parent / "assetlock"
-    online, offline = (
-        block.replace("assetlock revoke", f"{program} revoke")
-        for block in blocks(page, "sh")
-        if "revoke" in block
-    )
+    online, offline = (block for block in blocks(page, "sh") if "revoke" in block)
     operated.kubectl("create", "deployment", "shop-db", "--image=postgres")
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop-db"}
     operated.asset("shop-db", targets=[target])
