@@ -28,6 +28,6 @@ def test_a_minute_of_trouble_breaks_no_promise() -> None:
 
 
 def test_without_the_fence_both_judges_complain() -> None:
-    outcome = asyncio.run(play(5, "unfenced", troubled=False, fenced=False))
+    outcome = asyncio.run(play(20, "unfenced", troubled=False, fenced=False))
     assert any("Illegal" in complaint for complaint in outcome.complaints), "the clients' own history"
     assert any(" with token 0 changed " in complaint for complaint in outcome.complaints), "etcd's history"

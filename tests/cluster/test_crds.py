@@ -320,6 +320,7 @@ def test_what_a_lock_leaves_out_is_filled_in(kubectl: Kubectl) -> None:
         "priority": 0,
         "bindTo": "User",
         "extendOnWrite": True,
+        "onExpiry": "Release",
     }
 
 
@@ -420,11 +421,12 @@ def test_columns_of_an_asset_show_who_holds_it_until_when(alone: Kubectl) -> Non
 
 def test_columns_of_a_lock_show_its_state_and_token(alone: Kubectl) -> None:
     alone.create("AssetLock", "patches", LOCK)
-    status = {"state": "Held", "queuePosition": 1, "expireTime": FAR_AHEAD, "fencingToken": 41}
+    place = {"queuePosition": 1, "waitsFor": "bob (first)"}
+    status = {"state": "Held", **place, "expireTime": FAR_AHEAD, "fencingToken": 41}
     alone.patch("assetlocks/patches", {"status": status}, "--subresource=status")
     head, row = alone.rows("alk")
-    assert head == ["NAME", "ASSET", "STATE", "HOLDER", "POSITION", "UNTIL", "TOKEN", "AGE"]
-    assert row[:-1] == ["patches", "db", "Held", "alice", "1", FAR_AHEAD, "41"]
+    assert head == ["NAME", "ASSET", "STATE", "HOLDER", "POSITION", "WAITS FOR", "UNTIL", "TOKEN", "AGE"]
+    assert row[:-1] == ["patches", "db", "Held", "alice", "1", "bob (first)", FAR_AHEAD, "41"]
 
 
 def test_the_category_lists_every_kind(alone: Kubectl) -> None:

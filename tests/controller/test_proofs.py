@@ -120,6 +120,9 @@ def test_without_the_binding_nothing_is_fenced_and_with_it_all_is_tried_anew() -
         problem = await stage.problem()
         assert problem is not None
         assert "the ValidatingAdmissionPolicyBinding assetlock-targets is missing" in problem
+        recheck = stage.proofs.recheck_at(KEY)
+        assert recheck is not None
+        assert recheck >= stage.clock.monotonic() + 1, "no reason to look without a pause"
         trials = stage.trials
         again = {"apiVersion": POLICY_BINDINGS.api_version, "kind": POLICY_BINDINGS.kind}
         await stage.admin.create(POLICY_BINDINGS, None, {**again, "metadata": {"name": names.TARGETS_POLICY}})

@@ -31,6 +31,9 @@ RELIST_EVERY = 30.0
 RELIST_RETRY = 1.0
 STALE_AFTER = 90.0
 
+SOONEST = 0.05
+"""Seconds between two looks at one asset that only time asks for: a moment that is past for good costs no more."""
+
 _IN_ORDER = ((LEASES, names.ASSET_LABEL), (ASSETLOCKS, ""), (MAINTENANCE_WINDOWS, ""), (ASSETS, ""))
 
 log = logging.getLogger(__name__)
@@ -109,7 +112,7 @@ class Controller:
             else:
                 self._queue.succeeded(key)
                 if again is not None:
-                    self._queue.add_at(key, again)
+                    self._queue.add_at(key, max(again, self._clock.monotonic() + SOONEST))
             finally:
                 self._queue.done(key)
 

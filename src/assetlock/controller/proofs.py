@@ -79,8 +79,13 @@ class Proofs:
             return self._known[place].problem
 
     def recheck_at(self, key: AssetKey) -> float | None:
-        """When a trial that was made for the asset is to be made again, on the monotonic clock."""
-        return min((proof.until for proof in self._known.values() if proof.asset == key), default=None)
+        """When a trial that was made for the asset is to be made again, on the monotonic clock.
+
+        One that is due and has not been made again can't be now, be it that the policy is missing or the object.
+        """
+        soonest = self._clock.monotonic() + SHORTEST
+        due = (proof.until for proof in self._known.values() if proof.asset == key)
+        return min((max(moment, soonest) for moment in due), default=None)
 
     def forget(self, place: Place) -> None:
         """Nobody asks about this place any more."""
