@@ -124,7 +124,11 @@ def _prepare(running: Cluster, fenced: bool) -> None:
             "apiVersion": "assetlock.dev/v1alpha1",
             "kind": "Asset",
             "metadata": {"name": asset},
-            "spec": {"type": "VM", "targets": [target]},
+            "spec": {
+                "type": "VM",
+                "targets": [target],
+                "enforcement": "Required" if fenced else "Advisory",
+            },
         }
         kubectl("create", "-f", "-", "-n", NAMESPACE, stdin=json.dumps(body))
         kubectl("wait", f"ast/{asset}", "--for=condition=Ready", "--timeout=30s", "-n", NAMESPACE)
