@@ -347,6 +347,21 @@ def test_a_ttl_that_would_outlive_the_start_is_cut_short(world: World) -> None:
     assert world.locks["first"]["status"]["expireTime"] == "2026-03-28T14:00:00Z"
 
 
+def test_what_was_cut_short_begins_no_new_term_in_the_moment_between_the_start_and_its_end(
+    world: World,
+) -> None:
+    world.schedule("freeze", **once(1, 3))
+    world.ask("first", ttl="2h")
+    world.settle()
+    world.now = START + datetime.timedelta(hours=1, milliseconds=300)
+    world.settle()
+    assert world.locks["first"]["status"]["expireTime"] == "2026-03-28T13:00:00Z"
+    world.pass_time(2)
+    world.settle()
+    assert world.state("first") == "Expired"
+    assert [world.state(name) for name in window_locks(world)] == ["Held"]
+
+
 def test_a_lock_that_both_a_window_and_max_hold_cut_short_is_not_renewed_for_ever(world: World) -> None:
     assert world.asset is not None
     world.asset["spec"]["maxHold"] = "30m"

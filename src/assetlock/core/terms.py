@@ -40,6 +40,8 @@ def is_right(observation: Observation, lock: AssetLock, held: Tenure) -> bool:
     asked = tenure.effective_ttl(lock, observation.asset, observation.limits)
     if held.term.lease.spec.lease_duration_seconds == int(asked.total_seconds()):
         return True
+    if _is_closed(observation, lock):
+        return True  # What was cut short to the start is over in a moment: no term begins while the asset is closed.
     closes = closes_at(observation, lock)
     return closes is not None and abs(held.term_ends - closes) <= TOLERANCE
 
@@ -49,6 +51,12 @@ def closes_at(observation: Observation, lock: AssetLock) -> datetime.datetime | 
     if lock.spec.mode == "Maintenance" or not observation.windows:
         return None
     return Closings(observation.asset, observation.windows).next(observation.now)
+
+
+def _is_closed(observation: Observation, lock: AssetLock) -> bool:
+    if lock.spec.mode == "Maintenance" or not observation.windows:
+        return False
+    return Closings(observation.asset, observation.windows).at(observation.now) is not None
 
 
 def _until_open(observation: Observation) -> datetime.timedelta:
