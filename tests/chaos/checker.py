@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import pathlib
 import subprocess
 from collections.abc import Iterable
 from typing import Any
 
-from assetlock.dev import binaries, build
 from tests.chaos.history import Operation
+from tests.go import program
 
 SOURCE = pathlib.Path(__file__).parent / "checker"
 _LONGEST = 600.0
@@ -19,7 +18,7 @@ _LONGEST = 600.0
 def check(history: Iterable[Operation]) -> list[dict[str, Any]]:
     """For each asset whether its history is linearizable (``result`` is ``Ok``), and where it is not."""
     done = subprocess.run(
-        [str(_program())],
+        [str(program(SOURCE, "assetlock.dev/tests/chaos/checker"))],
         input=json.dumps([operation.json() for operation in history]),
         capture_output=True,
         text=True,
@@ -30,11 +29,3 @@ def check(history: Iterable[Operation]) -> list[dict[str, Any]]:
         raise RuntimeError(done.stderr)
     verdicts: list[dict[str, Any]] = json.loads(done.stdout)
     return verdicts
-
-
-def _program() -> pathlib.Path:
-    source = b"".join(path.read_bytes() for path in sorted(SOURCE.iterdir()))
-    target = binaries.cache_folder().parent / "checker" / hashlib.sha256(source).hexdigest()[:16]
-    recipe = build.Recipe(SOURCE, {"checker": "assetlock.dev/tests/chaos/checker"})
-    build.build(target, recipe, print)
-    return target / "checker"

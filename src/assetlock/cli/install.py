@@ -7,14 +7,11 @@ import pathlib
 
 import click
 
+from assetlock.cli import _options
+
 
 @click.command()
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=pathlib.Path, exists=True, dir_okay=False),
-    envvar="KUBECONFIG",
-    help="Default: $KUBECONFIG, else ~/.kube/config, else the ServiceAccount of the pod.",
-)
+@_options.kubeconfig
 @click.option(
     "--webhook-url",
     metavar="URL",

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
+from assetlock.cli import _options
+
 if TYPE_CHECKING:
     from assetlock.kube.api import Api
     from assetlock.kube.config import ClusterConfig
@@ -50,13 +52,8 @@ class _Length(click.ParamType[str]):
 
 @click.command()
 @click.argument("asset")
-@click.option("-n", "--namespace", help="The asset's namespace. Default: the kubeconfig's.")
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=pathlib.Path, exists=True, dir_okay=False),
-    envvar="KUBECONFIG",
-    help="Default: $KUBECONFIG, else ~/.kube/config, else the ServiceAccount of the pod.",
-)
+@_options.namespace
+@_options.kubeconfig
 @click.option(
     "--for",
     "length",

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from assetlock.cli import _options
+
 if TYPE_CHECKING:
     from assetlock.kube.config import ClusterConfig
 
@@ -21,13 +23,8 @@ class _Unfinished(click.ClickException):
 
 @click.command()
 @click.argument("asset")
-@click.option("-n", "--namespace", help="The asset's namespace. Default: the kubeconfig's.")
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=pathlib.Path, exists=True, dir_okay=False),
-    envvar="KUBECONFIG",
-    help="Default: $KUBECONFIG, else ~/.kube/config, else the ServiceAccount of the pod.",
-)
+@_options.namespace
+@_options.kubeconfig
 @click.option(
     "--offline",
     is_flag=True,
