@@ -100,7 +100,7 @@ def test_all_that_is_ours_can_be_deleted_while_none_of_it_runs_and_everything_is
         stack.kill()
         for kind in ("mutatingwebhookconfiguration", "validatingadmissionpolicybinding"):
             cluster.kubectl("delete", kind, "--selector=app.kubernetes.io/name=assetlock")
-        operated.write("app", "bob", check=True)
+        until(lambda: operated.write("app", "bob").returncode == 0, "the API server notices")
         rest = "validatingadmissionpolicy,clusterrole,clusterrolebinding"
         cluster.kubectl("delete", rest, "--selector=app.kubernetes.io/name=assetlock")
         cluster.kubectl("delete", "namespace", names.OPERATOR_NAMESPACE, "shop", "--timeout=60s")

@@ -83,7 +83,9 @@ class AssetSpec(Model):
         max_length=64,
         description="The objects that only the lock's holder may write. They need not exist yet.",
         json_schema_extra=cel.rules(
-            cel.rule("self.all(one, self.exists_one(other, other == one))", "each object is named only once")
+            cel.rule_on_change(
+                "self.all(one, self.exists_one(other, other == one))", "each object is named only once"
+            )
         ),
     )
     on_conflict: Literal["Reject", "Warn"] = Field(

@@ -19,6 +19,12 @@ def rule(expression: str, message: str, *, field: str | None = None) -> JsonDict
     return {"rule": expression, "message": message, **path}
 
 
+def rule_on_change(expression: str, message: str) -> JsonDict:
+    """One rule that costs nothing while the value stays as it is, as in all writes of a status."""
+    unless_same = f"oldSelf.hasValue() && oldSelf.value() == self || {expression}"
+    return {**rule(unless_same, message), "optionalOldSelf": True}
+
+
 def rules(*several: JsonDict) -> JsonDict:
     """Rules as a part of a JSON schema."""
     return {"x-kubernetes-validations": list(several)}
