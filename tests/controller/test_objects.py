@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assetlock.controller.objects import Objects
+from assetlock.core import names
 from assetlock.core.selection import selects
 from assetlock.model.selector import LabelSelector, Requirement
 
@@ -34,6 +35,43 @@ def test_a_relabelled_object_leaves_one_selection_and_comes_into_another() -> No
     assert (chosen(objects, RED), chosen(objects, PLAIN)) == (["a"], [])
     objects.put(raw("a", 2))
     assert (chosen(objects, RED), chosen(objects, PLAIN)) == ([], ["a"])
+
+
+STAMPS = [names.stamp_key(asset, "shop") for asset in ("web", "db")]
+STAMPED = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), st.sampled_from("abc"), st.sets(st.sampled_from([*STAMPS, "note"]))),
+        st.tuples(st.just("drop"), st.sampled_from("abc")),
+        st.tuples(st.just("list"), st.dictionaries(st.sampled_from("abc"), st.sets(st.sampled_from(STAMPS)))),
+    ),
+    max_size=25,
+)
+
+
+@given(STAMPED)
+def test_whatever_happens_those_with_a_stamp_are_those_that_carry_it(steps: list[Any]) -> None:
+    objects, carried = Objects(), dict[str, set[str]]()
+    for version, (step, *arguments) in enumerate(steps, start=1):
+        match step:
+            case "put":
+                carried[arguments[0]] = arguments[1]
+                objects.put(annotated(arguments[0], version, arguments[1]))
+            case "drop":
+                carried.pop(arguments[0], None)
+                objects.drop(arguments[0])
+            case "list":
+                carried = dict(arguments[0])
+                objects.replace([annotated(name, version, keys) for name, keys in carried.items()])
+        for stamp in STAMPS:
+            found = [raw["metadata"]["name"] for raw in objects.stamped_with(stamp)]
+            assert found == sorted(name for name, keys in carried.items() if stamp in keys)
+        assert objects.any_stamped == any(set(STAMPS) & keys for keys in carried.values())
+
+
+def annotated(name: str, version: int, keys: set[str]) -> dict[str, Any]:
+    found = raw(name, version)
+    found["metadata"]["annotations"] = dict.fromkeys(keys, "")
+    return found
 
 
 NAMES, COLOURS = st.sampled_from("abc"), st.sampled_from(["red", "blue", None])

@@ -51,6 +51,10 @@ class Stage:
         patch = {"metadata": {"resourceVersion": version, **metadata}}
         return await self.admin.merge_patch(CONFIG_MAPS, "shop", name, patch)
 
+    async def write(self, name: str, content: str) -> None:
+        live = await self.admin.get(CONFIG_MAPS, "shop", name)
+        await self.admin.replace(CONFIG_MAPS, "shop", name, {**live, "data": {"content": content}})
+
     async def seen(self, key: AssetKey, app: str) -> list[str]:
         """The names of the objects that an asset with this selector stands for."""
         found = await self.observed(key, app)
@@ -71,6 +75,26 @@ def tell(story: Callable[[Stage], Awaitable[None]]) -> None:
         await stage.targets.close()
 
     virtual.run(staged, limit=600)
+
+
+def test_nobody_is_told_of_content_but_of_all_that_a_stamp_may_depend_on() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.make("a", "web")
+        assert await stage.seen(WEB, "web") == ["a"]
+        stage.told.clear()
+        await stage.write("a", "of a holder's")
+        await asyncio.sleep(1)
+        assert stage.told == []
+        assert (await stage.observed(WEB, "web"))[0].resource_version == (
+            await stage.admin.get(CONFIG_MAPS, "shop", "a")
+        )["metadata"]["resourceVersion"]
+        for change in ({"annotations": {"a": "b"}}, {"labels": {"app": "web", "tier": "1"}}):
+            stage.told.clear()
+            await stage.change("a", **change)
+            await asyncio.sleep(1)
+            assert stage.told == [WEB]
+
+    tell(story)
 
 
 def test_only_the_assets_whose_selection_an_object_enters_or_leaves_are_told() -> None:

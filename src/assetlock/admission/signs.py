@@ -1,8 +1,9 @@
 """Signs on the Asset: a holder's admitted write renews its Lease and is noted, and so is glass that was broken.
 
 Done after the write was answered, and at most once in a few seconds for each asset: however often somebody
-writes, that costs a handful of requests. Each is a compare-and-swap on what was just read, so a lock that went
-to somebody else meanwhile is never renewed. A sign that can't be recorded is let go; the next one counts.
+writes, that costs a handful of requests, and those of many assets do not come all at once. Each is a compare-and-swap
+on what was just read, so a lock that went to somebody else meanwhile is never renewed. A sign that can't be recorded
+is let go; the next one counts.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import asyncio
 import dataclasses
 import datetime
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn
 
 from assetlock.admission.facts import lease_facts
@@ -91,15 +92,22 @@ class SignRecorder:
             self._woken.clear()
             taken, self._waiting = self._waiting, {}
             for (namespace, asset), noted in taken.items():
-                try:
-                    for sign in noted.writes.values():
-                        await self._renew(namespace, asset, sign)
-                    await self._mark(namespace, asset, noted)
-                except KubeError as error:
-                    log.info("a write to asset %s/%s was not recorded: %s", namespace, asset, error)
-                except Exception:
-                    log.exception("a write to asset %s/%s was not recorded", namespace, asset)
-            await asyncio.sleep(self._pause)
+                await self._record(namespace, asset, noted)
+                await asyncio.sleep(self._pause / len(taken))
+
+    async def _record(self, namespace: str, asset: str, noted: _Noted) -> None:
+        """The Asset before the Leases: these set off the operator's own write of it, which would be in the way."""
+        await self._try(namespace, asset, self._mark(namespace, asset, noted))
+        for sign in noted.writes.values():
+            await self._try(namespace, asset, self._renew(namespace, asset, sign))
+
+    async def _try(self, namespace: str, asset: str, step: Awaitable[None]) -> None:
+        try:
+            await step
+        except KubeError as error:
+            log.info("a write to asset %s/%s was not recorded: %s", namespace, asset, error)
+        except Exception:
+            log.exception("a write to asset %s/%s was not recorded", namespace, asset)
 
     async def _renew(self, namespace: str, asset: str, sign: Sign) -> None:
         """Renew what the requester holds there: of several Leases of one AssetLock the first renews all."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,7 +18,7 @@ class Objects:
 
     def __init__(self) -> None:
         self.by_name: dict[str, Raw] = {}
-        self.stamped: dict[str, Raw] = {}
+        self._stamped: defaultdict[str, set[str]] = defaultdict(set)
         self._selected: dict[LabelSelector, set[str]] = {}
         self._selecting: dict[str, frozenset[LabelSelector]] = {}
         self._index = SelectorIndex()
@@ -28,17 +29,13 @@ class Objects:
         name, known = meta["name"], self.by_name.get(meta["name"])
         if known and int(known["metadata"]["resourceVersion"]) >= int(meta["resourceVersion"]):
             return
+        self._note_stamps(name, known, raw)
         self.by_name[name] = raw
-        if any(key.endswith(names.STAMP_SUFFIX) for key in meta.get("annotations") or {}):
-            self.stamped[name] = raw
-        else:
-            self.stamped.pop(name, None)
         self._file(name, self._index.selecting(labels_of(raw)))
 
     def drop(self, name: str) -> None:
         """Take in that there is no such object."""
-        self.by_name.pop(name, None)
-        self.stamped.pop(name, None)
+        self._note_stamps(name, self.by_name.pop(name, None), None)
         self._file(name, frozenset())
 
     def replace(self, raws: Iterable[Raw]) -> set[str]:
@@ -48,7 +45,7 @@ class Objects:
         for name in set(self.by_name) - set(listed):
             self.drop(name)
         for name, raw in listed.items():
-            self.by_name.pop(name, None)
+            self._note_stamps(name, self.by_name.pop(name, None), None)
             self.put(raw)
         return concerned
 
@@ -73,9 +70,27 @@ class Objects:
         """The objects that a selector selects that was begun with, by name."""
         return [self.by_name[name] for name in sorted(self._selected[selector])]
 
+    @property
+    def any_stamped(self) -> bool:
+        """Whether any of them carries a stamp."""
+        return bool(self._stamped)
+
+    def stamped_with(self, stamp: str) -> list[Raw]:
+        """Those that carry this stamp, be it their own or a copy, by name."""
+        return [self.by_name[name] for name in sorted(self._stamped.get(stamp, ()))]
+
     def selecting(self, name: str) -> frozenset[LabelSelector]:
         """The selectors that select the object."""
         return self._selecting.get(name, frozenset())
+
+    def _note_stamps(self, name: str, before: Raw | None, after: Raw | None) -> None:
+        old, new = _stamps_on(before), _stamps_on(after)
+        for stamp in old - new:
+            self._stamped[stamp].discard(name)
+            if not self._stamped[stamp]:
+                del self._stamped[stamp]
+        for stamp in new - old:
+            self._stamped[stamp].add(name)
 
     def _file(self, name: str, selectors: frozenset[LabelSelector]) -> None:
         before = self._selecting.pop(name, frozenset())
@@ -90,3 +105,12 @@ class Objects:
 def labels_of(raw: Raw) -> Mapping[str, str]:
     """The labels of an object."""
     return raw["metadata"].get("labels") or {}
+
+
+def annotations_of(raw: Raw) -> Mapping[str, str]:
+    """The annotations of an object."""
+    return raw["metadata"].get("annotations") or {}
+
+
+def _stamps_on(raw: Raw | None) -> set[str]:
+    return {key for key in annotations_of(raw) if key.endswith(names.STAMP_SUFFIX)} if raw else set()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from assetlock.controller.cache import AssetKey
 from assetlock.controller.claims import Claim, Claims, Place, stamping
 from assetlock.controller.clock import Clock
-from assetlock.controller.objects import Objects, Raw, labels_of
+from assetlock.controller.objects import Objects, Raw, annotations_of, labels_of
 from assetlock.controller.problems import Problems
 from assetlock.controller.proofs import NotTried, Proofs
 from assetlock.controller.wall import Wall
@@ -144,7 +144,7 @@ class Targets:
         """Stop the watches that none of the assets that there are needs."""
         self._deselect(self._claims.keep_assets(assets))
         for place, watched in list(self._watched.items()):
-            if not self._claims.is_claimed(place) and not watched.objects.stamped:
+            if not self._claims.is_claimed(place) and not watched.objects.any_stamped:
                 watched.task.cancel()
                 del self._watched[place]
                 self._proofs.forget(place)
@@ -232,9 +232,8 @@ class Targets:
         """Objects with the asset's stamp; on request also those that only a controller has copied it to."""
         stamp = names.stamp_key(key.name, key.namespace)
         for place, watched in self._watched.items():
-            for raw in watched.objects.stamped.values():
-                counts = key in stamping(raw["metadata"]["uid"], annotations_of(raw))
-                if counts or (copies and stamp in annotations_of(raw)):
+            for raw in watched.objects.stamped_with(stamp):
+                if copies or key in stamping(raw["metadata"]["uid"], annotations_of(raw)):
                     target = Target(
                         api_version=place.api_version,
                         kind=place.kind,
@@ -254,11 +253,13 @@ class Targets:
 
         def on_event(kind: str, raw: Raw) -> None:
             name = _name(raw)
-            before = objects.selecting(name)
+            known, before = objects.by_name.get(name), objects.selecting(name)
             if kind == "DELETED":
                 objects.drop(name)
             else:
                 objects.put(raw)
+                if known and _is_fenced_alike(known, raw):
+                    return
             self._tell(self._concerned(place, name, before | objects.selecting(name), raw))
 
         reflector = Reflector(
@@ -300,13 +301,15 @@ def explain(error: ApiError, target: Target) -> str:
     return f"{target.kind} {target.name} can't be stamped: {error}"
 
 
-def annotations_of(raw: Raw) -> dict[str, str]:
-    """The annotations of an object."""
-    return raw["metadata"].get("annotations") or {}
-
-
 def _name(raw: Raw) -> str:
     return str(raw["metadata"]["name"])
+
+
+def _is_fenced_alike(before: Raw, after: Raw) -> bool:
+    """Whether only the content is another one: no asset has anything to do then, however often a holder writes."""
+    same_object = before["metadata"]["uid"] == after["metadata"]["uid"]
+    same_labels = labels_of(before) == labels_of(after)
+    return same_object and same_labels and annotations_of(before) == annotations_of(after)
 
 
 def _each_once(found: Iterable[ObservedTarget]) -> list[ObservedTarget]:

@@ -34,9 +34,8 @@ class Wall:
         if not self._watching:
             self._watching = [asyncio.create_task(each.run()) for each in self._reflectors]
         try:
-            async with asyncio.timeout(SYNCED_WITHIN):
-                for each in self._reflectors:
-                    await each.synced.wait()
+            for each in self._reflectors:
+                await each.until_synced(SYNCED_WITHIN)
         except TimeoutError:
             return "the policies in the API server can't be watched"
         gone = next((kind for kind, version in self._versions.items() if version is None), None)
