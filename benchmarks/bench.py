@@ -118,13 +118,3 @@ class Bench:
         began = time.perf_counter()
         await self.api.merge_patch(CONFIG_MAPS, NAMESPACE, name, patch)
         return (time.perf_counter() - began) * 1000
-
-    async def overwrite(self, name: str) -> None:
-        """Make a ConfigMap have other content, whatever it has now."""
-        body = {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": name},
-            "data": {"value": "forced"},
-        }
-        await self.api.apply(CONFIG_MAPS, NAMESPACE, body)
