@@ -110,20 +110,6 @@ async def long_line(bench: Bench) -> Row:
     )
 
 
-async def holder_write(bench: Bench) -> Row:
-    """A holder's write to a locked target against one to an object that nobody locks."""
-    await bench.make_asset("fenced")
-    await bench.make_asset("free")
-    lock = await bench.ask("fenced")
-    await bench.acquired(lock["metadata"]["name"])
-    taken, raw = [], []
-    for _ in range(ROUNDS):
-        raw.append(await bench.patch("free"))
-        taken.append(await bench.patch("fenced"))
-    await bench.release(lock["metadata"]["name"])
-    return Row("holder's write to a target", Samples("fenced", taken), Samples("unlocked", raw), "ms", 1.75)
-
-
 async def unlocked_write(bench: Bench, plain: Bench) -> Row:
     """A write to an object that nobody locks, against one in a cluster that has nothing of ours."""
     await bench.make_asset("unlocked")

@@ -61,6 +61,21 @@ def test_what_was_deleted_and_made_anew_is_there_whichever_is_heard_first(cache:
     assert versions(cache) == ["9"]
 
 
+def test_only_the_lock_that_was_seen_deleted_is_known_to_be(cache: Cache) -> None:
+    cache.put(lock(5), 0.0)
+    cache.put(lock(6, name="second", uid="u2"), 0.0)
+    cache.remove(lock(8))
+    cache.replace("AssetLock", [], 7, 0.0)
+    assert versions(cache) == []
+    assert (cache.was_deleted("u1"), cache.was_deleted("u2")) == (True, False)
+
+
+def test_deletions_are_not_remembered_for_ever(cache: Cache) -> None:
+    cache.remove(lock(8))
+    cache.replace("AssetLock", [], 9, 0.0)
+    assert not cache.was_deleted("u1")
+
+
 def test_a_whole_list_takes_out_what_it_lacks(cache: Cache) -> None:
     cache.put(lock(5), 0.0)
     cache.put(lock(6, name="second", uid="u2"), 0.0)

@@ -113,6 +113,7 @@ class Cache:
         self.windows = Collection(MaintenanceWindow)
         self._locks_of: dict[AssetKey, dict[str, AssetLock]] = defaultdict(dict)
         self._locks_seen: dict[str, float] = {}
+        self._locks_deleted: dict[str, int] = {}
         self._terms: dict[tuple[str, str], tuple[tuple[object, ...], float]] = {}
         self._slots: dict[AssetKey, dict[int, str]] = defaultdict(dict)
 
@@ -145,10 +146,14 @@ class Cache:
 
     def remove(self, raw: dict[str, Any]) -> set[AssetKey]:
         """Take in that this very version was the object's last."""
-        meta = raw["metadata"]
-        return self._remove(
-            raw["kind"], meta.get("namespace", ""), meta["name"], int(meta["resourceVersion"])
-        )
+        meta, version = raw["metadata"], int(raw["metadata"]["resourceVersion"])
+        if raw["kind"] == "AssetLock" and "uid" in meta:
+            self._locks_deleted[meta["uid"]] = version
+        return self._remove(raw["kind"], meta.get("namespace", ""), meta["name"], version)
+
+    def was_deleted(self, uid: str) -> bool:
+        """Whether the AssetLock with this UID was seen to be deleted lately. No other ever has its UID."""
+        return uid in self._locks_deleted
 
     def version(self, kind: str, namespace: str, name: str) -> int:
         """The known resourceVersion of an object; -1 when none is known."""
@@ -166,6 +171,8 @@ class Cache:
             changed |= self.put({**raw, "kind": kind}, now)
         for gone in self._collection(kind).missing_from(raws, version):
             changed |= self._remove(kind, gone.metadata.namespace or "", gone.metadata.name, version)
+        if kind == "AssetLock":
+            self._locks_deleted = {uid: at for uid, at in self._locks_deleted.items() if at > version}
         return changed
 
     def locks_of(self, key: AssetKey) -> tuple[AssetLock, ...]:

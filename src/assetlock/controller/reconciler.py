@@ -162,8 +162,7 @@ class Reconciler:
                 live = await self._refresh("Lease", key.namespace, confirmation.name)
                 holds = _version_of(live) == confirmation.resource_version
             elif isinstance(confirmation, ConfirmLockGone):
-                live = await self._refresh("AssetLock", key.namespace, confirmation.name)
-                holds = live is None or live["metadata"]["uid"] != confirmation.uid
+                holds = await self._is_gone(key, confirmation)
             elif isinstance(confirmation, ConfirmPod):
                 fate = await self._pods.read(confirmation.pod)
                 holds = (fate.ended is not None) is confirmation.ended
@@ -173,6 +172,12 @@ class Reconciler:
             if not holds:
                 return False
         return True
+
+    async def _is_gone(self, key: AssetKey, lock: ConfirmLockGone) -> bool:
+        if self._cache.was_deleted(lock.uid):
+            return True
+        live = await self._refresh("AssetLock", key.namespace, lock.name)
+        return live is None or live["metadata"]["uid"] != lock.uid
 
     async def _apply(self, key: AssetKey, write: Write) -> bool:
         """Make one write; false when it did not take effect as decided, after reading what is there now."""

@@ -25,10 +25,14 @@ MOST_DENIED_SHOWN = 5
 
 def asset_body(situation: Situation, holders: Sequence[Holder], token: int) -> Body:
     """The Asset with its status as it ought to be."""
-    observation = situation.observation
-    asset = _asset(situation)
-    waiters = situation.waiters
-    status = AssetStatus(
+    status = asset_status(situation, holders, token)
+    return reporting.body("Asset", _asset(situation), status, situation.observation.namespace)
+
+
+def asset_status(situation: Situation, holders: Sequence[Holder], token: int) -> AssetStatus:
+    """The Asset's status as it ought to be."""
+    observation, asset, waiters = situation.observation, _asset(situation), situation.waiters
+    return AssetStatus(
         lock_state=_lock_state(holders),
         holders=list(holders),
         queue=[_entry(lock) for lock in waiters[:SHOWN]],
@@ -41,7 +45,6 @@ def asset_body(situation: Situation, holders: Sequence[Holder], token: int) -> B
         conditions=_asset_conditions(situation),
         observed_generation=asset.metadata.generation,
     )
-    return reporting.body("Asset", asset, status, observation.namespace)
 
 
 def holder_entry(acquisition: Acquisition, token: int) -> Holder:

@@ -120,7 +120,8 @@ def forget_at(lock: AssetLock) -> datetime.datetime | None:
 def _finish(situation: Situation, lock: AssetLock, ending: Ending) -> WriteLockStatus:
     bad = ending.state is not LockState.RELEASED
     told = Happening.about(lock, str(ending.state), ending.message, warning=bad)
-    return WriteLockStatus(lock_status.finished_body(situation, lock, ending), tells=(told,))
+    status = lock_status.finished(situation, lock, ending)
+    return WriteLockStatus(lock_status.body(situation, lock, status), tells=(told,))
 
 
 def _may_be_announced(lock: AssetLock, recorded: Collection[str]) -> bool:

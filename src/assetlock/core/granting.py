@@ -150,9 +150,9 @@ def announce(situation: Situation) -> Decision | None:
         Happening.about(holder.lock, "Acquired", note),
         Happening.about(asset, "Locked", f"{note} ({holder.lock.metadata.name})"),
     )
-    return Decision(
-        writes=(WriteLockStatus(lock_status.held_body(situation, holder, holder.lock, entry), tells=tells),)
-    )
+    status = lock_status.held(situation, holder, holder.lock, entry)
+    body = lock_status.body(situation, holder.lock, status)
+    return Decision(writes=(WriteLockStatus(body, tells=tells),))
 
 
 def renew(situation: Situation) -> Decision | None:

@@ -1,4 +1,4 @@
-"""The AssetLock's status: in line and behind whom, held and until when, or how it ended; ready to be written back."""
+"""The AssetLock's status: in line and behind whom, held and until when, or how it ended."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assetlock.core.decision import Body
 from assetlock.core.identity import QUARANTINE
 from assetlock.core.situation import Situation
 from assetlock.model.asset import Holder
-from assetlock.model.assetlock import AssetLock, LockState
+from assetlock.model.assetlock import AssetLock, AssetLockStatus, LockState
 from assetlock.model.durations import parse_duration
 from assetlock.model.times import format_time
 
@@ -23,8 +23,13 @@ NAMED = 3
 _BAD_ENDS = (LockState.FAILED, LockState.REVOKED, LockState.QUARANTINED)
 
 
-def held_body(situation: Situation, acquisition: Acquisition, lock: AssetLock, holder: Holder) -> Body:
-    """The AssetLock as announced, or with its expiry brought up to date."""
+def body(situation: Situation, lock: AssetLock, status: AssetLockStatus) -> Body:
+    """The AssetLock with this status, to be written back."""
+    return reporting.body("AssetLock", lock, status, situation.observation.namespace)
+
+
+def held(situation: Situation, acquisition: Acquisition, lock: AssetLock, holder: Holder) -> AssetLockStatus:
+    """As announced, or with its expiry brought up to date."""
     until = format_time(holder.expire_time) if holder.expire_time else "released"
     message = f"token {holder.fencing_token}, until {until}{_clipped(situation, acquisition, lock)}"
     conditions = {
@@ -34,7 +39,7 @@ def held_body(situation: Situation, acquisition: Acquisition, lock: AssetLock, h
         **_holder_condition(acquisition, lock, until),
         **reporting.gone(lock, reporting.RECONCILING, "Granted"),
     }
-    return _lock_body(
+    return _changed(
         situation,
         lock,
         conditions,
@@ -47,8 +52,8 @@ def held_body(situation: Situation, acquisition: Acquisition, lock: AssetLock, h
     )
 
 
-def pending_body(situation: Situation, lock: AssetLock, position: int) -> Body:
-    """The AssetLock in the queue, with its place and what it waits for."""
+def pending(situation: Situation, lock: AssetLock, position: int) -> AssetLockStatus:
+    """In the queue, with its place and what it waits for."""
     reason, why = waiting_for(situation, lock)
     message = f"{why}; number {position} in line"
     conditions = {
@@ -57,7 +62,7 @@ def pending_body(situation: Situation, lock: AssetLock, position: int) -> Body:
         "Settled": ("False", reason, message),
         reporting.RECONCILING: ("True", reason, message),
     }
-    return _lock_body(
+    return _changed(
         situation,
         lock,
         conditions,
@@ -67,8 +72,8 @@ def pending_body(situation: Situation, lock: AssetLock, position: int) -> Body:
     )
 
 
-def finished_body(situation: Situation, lock: AssetLock, ending: Ending) -> Body:
-    """The AssetLock in a terminal state."""
+def finished(situation: Situation, lock: AssetLock, ending: Ending) -> AssetLockStatus:
+    """In a terminal state."""
     conditions = {
         "Acquired": ("False", ending.reason, ending.message),
         "Finished": ("True", ending.reason, ending.message),
@@ -80,7 +85,7 @@ def finished_body(situation: Situation, lock: AssetLock, ending: Ending) -> Body
     if reporting.has_condition(lock, HOLDER_ALIVE):
         conditions[HOLDER_ALIVE] = ("Unknown", ending.reason, "the lock has ended")
     finish_time = reporting.whole_second(situation.observation.now)
-    return _lock_body(
+    return _changed(
         situation,
         lock,
         conditions,
@@ -158,18 +163,16 @@ def _holder_condition(acquisition: Acquisition, lock: AssetLock, until: str) -> 
     return {}
 
 
-def _lock_body(
+def _changed(
     situation: Situation,
     lock: AssetLock,
     conditions: Mapping[str, reporting.Told],
     **changed: Any,
-) -> Body:
-    """The AssetLock with these conditions and these fields of its status changed."""
+) -> AssetLockStatus:
+    """The AssetLock's status with these conditions and these fields of it changed."""
     update = {
         **changed,
         "conditions": reporting.conditions(situation, lock, conditions),
         "observed_generation": lock.metadata.generation,
     }
-    return reporting.body(
-        "AssetLock", lock, lock.status.model_copy(update=update), situation.observation.namespace
-    )
+    return lock.status.model_copy(update=update)

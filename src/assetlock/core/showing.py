@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from assetlock.core import asset_status, lock_status, queue
-from assetlock.core.decision import Body, WriteAssetStatus, WriteLockStatus
+from assetlock.core.decision import WriteAssetStatus, WriteLockStatus
 from assetlock.core.situation import Situation
 from assetlock.model.assetlock import AssetLock
 
@@ -20,17 +20,17 @@ def out_of_date(situation: Situation) -> Iterator[WriteLockStatus | WriteAssetSt
     }
     if asset is not None:
         kept = [entries.get(entry.acquisition, entry) for entry in asset.status.holders]
-        body = asset_status.asset_body(situation, kept, asset.status.fencing_token)
-        if _differs(body, asset.status.model_dump(mode="json", by_alias=True, exclude_none=True)):
-            yield WriteAssetStatus(body)
+        if asset_status.asset_status(situation, kept, situation.mark) != asset.status:
+            yield WriteAssetStatus(asset_status.asset_body(situation, kept, situation.mark))
     for holder in situation.holders:
         if holder.lock is not None and holder.announced:
-            body = lock_status.held_body(situation, holder, holder.lock, entries[holder.id])
-            if _differs(body, holder.lock.status.model_dump(mode="json", by_alias=True, exclude_none=True)):
-                yield WriteLockStatus(body)
+            status = lock_status.held(situation, holder, holder.lock, entries[holder.id])
+            if status != holder.lock.status:
+                yield WriteLockStatus(lock_status.body(situation, holder.lock, status))
     for position, waiter in enumerate(situation.waiters, start=1):
         if _is_off(situation, waiter, position):
-            yield WriteLockStatus(lock_status.pending_body(situation, waiter, position))
+            status = lock_status.pending(situation, waiter, position)
+            yield WriteLockStatus(lock_status.body(situation, waiter, status))
 
 
 def _is_off(situation: Situation, waiter: AssetLock, position: int) -> bool:
@@ -44,7 +44,3 @@ def _is_off(situation: Situation, waiter: AssetLock, position: int) -> bool:
     shown = next((condition.reason for condition in status.conditions if condition.type == "Settled"), None)
     ahead = lock_status.waits_for(situation, waiter, position)
     return (status.queue_position, status.waits_for, shown) != (position, ahead, reason)
-
-
-def _differs(body: Body, status: Body) -> bool:
-    return bool(body["status"] != status)

@@ -10,9 +10,9 @@ import datetime
 
 def format_time(moment: datetime.datetime) -> str:
     """As ``metav1.Time``: whole seconds, what is below them cut off."""
-    return moment.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{moment.astimezone(datetime.UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
 def format_micro_time(moment: datetime.datetime) -> str:
     """As ``metav1.MicroTime``: always six digits, as the API server refuses any other number of them."""
-    return moment.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return f"{moment.astimezone(datetime.UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
