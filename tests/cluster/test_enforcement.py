@@ -59,6 +59,27 @@ def test_without_its_binding_no_new_lock_is_announced_until_it_is_back(operated:
     assert operated.write("app", "bob").returncode == 1
 
 
+def test_without_the_policy_on_subresources_nothing_that_has_them_is_reported_as_fenced(
+    operated: Operated,
+) -> None:
+    operated.kubectl("create", "deployment", "web", "--image=web")
+    stand_for(operated, "apps/v1", "Deployment", "web")
+    operated.asset("vm-2", "plain")
+    until(lambda: condition(operated).get("status") == "True", "the fence is proven")
+    binding = (BINDING[0], names.SUBRESOURCES_POLICY)
+    saved = operated.cluster.kubectl("get", *binding, "-o", "yaml").stdout
+    operated.cluster.kubectl("delete", *binding)
+    until(lambda: condition(operated)["status"] == "False", "the loss is noticed")
+    assert (
+        "the ValidatingAdmissionPolicyBinding assetlock-subresources is missing, without which scaling, eviction "
+        "and exec are open to everybody" in refused_as_unfenceable(operated)
+    )
+    operated.held("of-the-other", asset="vm-2")
+    operated.lock("second", wait="1m")
+    operated.cluster.kubectl("create", "-f", "-", stdin=saved)
+    operated.wait("alk/second", "condition=Acquired", timeout=30)
+
+
 def test_a_binding_that_only_audits_is_found_out_by_the_trial(operated: Operated) -> None:
     operated.asset("vm-1", "app")
     audit = json.dumps({"spec": {"validationActions": ["Audit"]}})

@@ -13,7 +13,7 @@ from assetlock.controller.wall import Wall
 from assetlock.core import names
 from assetlock.core.observation import ObservedTarget
 from assetlock.kube.api import Api
-from assetlock.kube.resources import CONFIG_MAPS, POLICY_BINDINGS
+from assetlock.kube.resources import CONFIG_MAPS, POLICIES, POLICY_BINDINGS
 from assetlock.model.asset import Target
 from tests.sim import policies, virtual
 from tests.sim.admission import ADMIN, Attributes, Plugin, User
@@ -71,7 +71,7 @@ def tell(story: Callable[[Stage], Awaitable[None]]) -> None:
 
 def test_a_policy_that_refuses_the_trial_is_believed_for_minutes_and_nothing_is_written() -> None:
     async def story(stage: Stage) -> None:
-        await stage.wall.missing()
+        await stage.wall.missing(subresources=False)
         await asyncio.sleep(2 * LONGEST)
         revision = stage.server.store.revision
         for _ in range(10):
@@ -103,6 +103,23 @@ def test_a_policy_that_has_just_changed_is_believed_no_longer_than_it_has_been_s
             assert await stage.problem() is None
             await asyncio.sleep(1)
         assert 5 <= stage.trials <= 8, "after 0, 1, 2, 4, 8, 16 and 32 seconds"
+
+    tell(story)
+
+
+def test_the_policy_on_subresources_matters_to_kinds_that_have_them() -> None:
+    async def story(stage: Stage) -> None:
+        assert await stage.wall.missing(subresources=True) is None
+        policy = await stage.admin.get(POLICIES, None, names.SUBRESOURCES_POLICY)
+        meta = policy["metadata"]
+        await stage.admin.delete(
+            POLICIES, None, meta["name"], uid=meta["uid"], resource_version=meta["resourceVersion"]
+        )
+        await asyncio.sleep(1)
+        missing = await stage.wall.missing(subresources=True) or ""
+        assert "the ValidatingAdmissionPolicy assetlock-subresources is missing" in missing
+        assert await stage.wall.missing(subresources=False) is None
+        assert await stage.problem() is None
 
     tell(story)
 

@@ -63,8 +63,9 @@ def _refuse(attributes: Attributes, why: str) -> failures.Refusal:
 async def install(api: Api) -> None:
     """What the controller looks for before it believes that the fence is there; `plugins` is what it does."""
     for resource in (POLICIES, POLICY_BINDINGS):
-        body = {"apiVersion": resource.api_version, "kind": resource.kind}
-        await api.create(resource, None, {**body, "metadata": {"name": names.TARGETS_POLICY}})
+        for name in (names.TARGETS_POLICY, names.SUBRESOURCES_POLICY):
+            body = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}}
+            await api.create(resource, None, body)
 
 
 def _fence(attributes: Attributes) -> None:

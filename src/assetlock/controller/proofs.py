@@ -17,6 +17,7 @@ from assetlock.controller.claims import Place
 from assetlock.controller.clock import Clock
 from assetlock.controller.wall import Wall
 from assetlock.core import names
+from assetlock.core.guard import ALWAYS
 from assetlock.core.observation import ObservedTarget
 from assetlock.core.stamp import Stamp
 from assetlock.kube.api import Api
@@ -66,7 +67,7 @@ class Proofs:
 
         Raises NotTried when the object chosen for the trial is at fault, ApiError when nobody can tell now.
         """
-        missing = await self._wall.missing()
+        missing = await self._wall.missing(subresources=bool(resource.subresources & ALWAYS))
         if missing:
             return missing
         async with self._turns[place]:

@@ -1,4 +1,4 @@
-"""The policy that fences targets and its binding: whether they are there, and since when as they are.
+"""The policies that fence targets and their bindings: whether they are there, and since when as they are.
 
 Their existence is watched; that they do what they must is tried elsewhere.
 """
@@ -17,20 +17,29 @@ from assetlock.kube.resources import POLICIES, POLICY_BINDINGS, Resource
 
 SYNCED_WITHIN = 10.0
 
+_WITHOUT = {
+    names.TARGETS_POLICY: "nothing is fenced",
+    names.SUBRESOURCES_POLICY: "scaling, eviction and exec are open to everybody",
+}
+
 
 class Wall:
-    """Calls ``changed`` when the policy or its binding comes, changes or goes."""
+    """Calls ``changed`` when a policy or its binding comes, changes or goes."""
 
     def __init__(self, api: Api, clock: Clock, changed: Callable[[], None]) -> None:
         self.since = clock.monotonic()
         self._clock = clock
         self._changed = changed
-        self._versions: dict[str, str | None] = {}
-        self._reflectors = [self._reflector(api, resource) for resource in (POLICIES, POLICY_BINDINGS)]
+        self._versions: dict[tuple[str, str], str | None] = {}
+        kinds = (POLICIES, POLICY_BINDINGS)
+        self._reflectors = [self._reflector(api, kind, name) for name in _WITHOUT for kind in kinds]
         self._watching: list[asyncio.Task[None]] = []
 
-    async def missing(self) -> str | None:
-        """What is missing of it, ready to be read; ``None`` when all of it is there. Waits for the first look."""
+    async def missing(self, *, subresources: bool) -> str | None:
+        """What is missing of it, ready to be read; ``None`` when all of it is there. Waits for the first look.
+
+        ``subresources``: whether those matter too.
+        """
         if not self._watching:
             self._watching = [asyncio.create_task(each.run()) for each in self._reflectors]
         try:
@@ -38,12 +47,10 @@ class Wall:
                 await each.until_synced(SYNCED_WITHIN)
         except TimeoutError:
             return "the policies in the API server can't be watched"
-        gone = next((kind for kind, version in self._versions.items() if version is None), None)
-        if gone is None:
-            return None
-        return (
-            f"the {gone} {names.TARGETS_POLICY} is missing, without which nothing is fenced: install it again"
-        )
+        for (kind, name), version in self._versions.items():
+            if version is None and (subresources or name != names.SUBRESOURCES_POLICY):
+                return f"the {kind} {name} is missing, without which {_WITHOUT[name]}: install it again"
+        return None
 
     async def close(self) -> None:
         """Stop the watches."""
@@ -51,27 +58,27 @@ class Wall:
             task.cancel()
         await asyncio.gather(*self._watching, return_exceptions=True)
 
-    def _reflector(self, api: Api, resource: Resource) -> Reflector:
+    def _reflector(self, api: Api, resource: Resource, name: str) -> Reflector:
         def on_replace(items: list[dict[str, Any]], _version: str) -> None:
-            self._take_in(resource.kind, items[0] if items else None)
+            self._take_in((resource.kind, name), items[0] if items else None)
 
         def on_event(kind: str, raw: dict[str, Any]) -> None:
-            self._take_in(resource.kind, None if kind == "DELETED" else raw)
+            self._take_in((resource.kind, name), None if kind == "DELETED" else raw)
 
         return Reflector(
             api,
             resource,
-            field_selector=f"metadata.name={names.TARGETS_POLICY}",
+            field_selector=f"metadata.name={name}",
             metadata_only=True,
             on_replace=on_replace,
             on_event=on_event,
             clock=self._clock.monotonic,
         )
 
-    def _take_in(self, kind: str, raw: dict[str, Any] | None) -> None:
+    def _take_in(self, which: tuple[str, str], raw: dict[str, Any] | None) -> None:
         version = raw["metadata"]["resourceVersion"] if raw else None
-        if kind in self._versions and self._versions[kind] == version:
+        if which in self._versions and self._versions[which] == version:
             return
-        self._versions[kind] = version
+        self._versions[which] = version
         self.since = self._clock.monotonic()
         self._changed()

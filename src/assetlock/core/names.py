@@ -34,6 +34,9 @@ GUARD_SUFFIX = f".guard.{GROUP}/targets"
 TARGETS_POLICY = "assetlock-targets"
 """The ValidatingAdmissionPolicy that fences targets, and its binding."""
 
+SUBRESOURCES_POLICY = "assetlock-subresources"
+"""The one that fences scaling, eviction and exec, and its binding."""
+
 
 def lease_name(asset: str, slot: int = 0) -> str:
     """The Lease that is one slot of an asset: ``asset.vm``, ``asset.vm.1``, ``asset.vm.2`` and so on."""
