@@ -105,6 +105,24 @@ def test_commands_are_run_in_a_pod_by_its_holder_alone_if_the_asset_says_so(lock
     assert "held by alice" not in attached, "the asset does not close attach"
 
 
+@pytest.mark.parametrize("way_in", ["exec", "attach", "portforward"])
+def test_each_way_into_a_pod_that_the_asset_closes_is_open_to_the_holder_alone(
+    operated: Operated, way_in: str
+) -> None:
+    make_workload(operated)
+    operated.asset("vm-1", targets=[POD], guardedSubresources=[way_in])
+    operated.held("first")
+    pod = f"/api/v1/namespaces/{operated.namespace}/pods/db-0"
+    for other in {"exec", "attach", "portforward"} - {way_in}:
+        assert "held by alice" not in stranger(operated, "get", "--raw", f"{pod}/{other}").stderr
+    connect = ("get", "--raw", f"{pod}/{way_in}")
+    assert f"{way_in} of pods db-0" in stranger(operated, *connect).stderr
+    assert "held by alice" not in holder(operated, *connect).stderr
+    with out_of_order(operated):
+        assert f"{way_in} of pods/db-0" in stranger(operated, *connect).stderr
+        assert "held by alice" not in holder(operated, *connect).stderr
+
+
 def test_the_holder_scales_and_evicts_and_is_recorded_for_it(locked: Operated) -> None:
     assert holder(locked, *SCALE).returncode == 0
     until(lambda: locked.get("asset", "vm-1")["status"].get("lastPatchedBy") == "alice", "recorded")
