@@ -31,3 +31,12 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
     )
     yield name
     control_plane.kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how much was explored: whether tests that look at all there is still do shows in a number."""
+    passed = terminalreporter.getreports("passed")
+    told = [text for report in passed for name, text in report.user_properties if name == "explored"]
+    if told:
+        terminalreporter.section("explored")
+        terminalreporter.write("\n".join([*sorted(map(str, set(told))), ""]))

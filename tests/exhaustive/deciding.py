@@ -14,13 +14,15 @@ from assetlock.model.asset import Asset, Target
 from assetlock.model.assetlock import AssetLock
 from assetlock.model.lease import Lease
 from assetlock.model.times import format_micro_time, format_time
+from assetlock.model.window import MaintenanceWindow
 from tests.exhaustive.state import Condition, Plan, World, Write
 from tests.exhaustive.texts import Json, parsed, text_of
 
 NOW = datetime.datetime(2026, 3, 28, 12, 0, tzinfo=datetime.UTC)
 LONG_AGO = NOW - datetime.timedelta(hours=3)
 ASSET, NAMESPACE = "vm", "team"
-THE_ASSET = "asset/vm"
+THE_ASSET, THE_WINDOW = "asset/vm", "window/nightly"
+NIGHT = datetime.timedelta(hours=1)
 
 
 @functools.cache
@@ -56,6 +58,7 @@ def _observe(world: World) -> Observation:
         ),
         leases=tuple(_lease(place, text, place in world.over) for place, text in world.under("lease/")),
         targets=tuple(_target(place.partition("/")[2], text) for place, text in world.under("target/")),
+        windows=tuple(_window(text) for _, text in world.under(THE_WINDOW)),
     )
 
 
@@ -93,6 +96,24 @@ def _target(name: str, text: str) -> ObservedTarget:
     )
 
 
+def window_of(night: int, when_held: str) -> str:
+    """A window that has opened not long ago. No two nights began at the same time."""
+    spec = {
+        "assetNames": [ASSET],
+        "start": format_time(NOW - datetime.timedelta(minutes=night)),
+        "end": format_time(NOW + NIGHT),
+        "whenHeld": when_held,
+        "maintainers": [{"kind": "User", "name": "keeper"}],
+        "reason": f"night {night}",
+    }
+    return text_of({"metadata": {"name": "nightly", "uid": "nightly"}, "spec": spec})
+
+
+@functools.cache
+def _window(text: str) -> MaintenanceWindow:
+    return MaintenanceWindow.model_validate(_versioned(text, THE_WINDOW))
+
+
 def _versioned(text: str, place: str) -> Json:
     raw = copy.deepcopy(parsed(text))
     raw["metadata"]["resourceVersion"] = place
@@ -120,6 +141,9 @@ def _write(world: World, write: d.Write) -> Write:
     match write:
         case d.CreateLease(body=body):
             return Write(f"lease/{body['metadata']['name']}", _made_anew(body), create=True, new_term=True)
+        case d.CreateLock(body=body):
+            place = f"lock/{body['metadata']['name']}"
+            return Write(place, text_of({**body, "status": {}}), create=True)
         case d.ReplaceLease(body=body):
             return Write(_compared(world, body["metadata"]), _made_anew(body), new_term=True)
         case d.DeleteLease(uid=uid, resource_version=version):

@@ -7,15 +7,20 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tests.exhaustive.promises import BrokenPromise, check_future
 from tests.exhaustive.state import State
-from tests.exhaustive.steps import start, steps
+from tests.exhaustive.steps import begun, start, steps
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Mix:
-    """How many slots the asset has, and who wants it: ``lock`` the whole, ``read`` one slot, ``job`` a Lease."""
+    """How many slots the asset has, and who wants it: ``lock`` the whole, ``read`` one slot, ``job`` a Lease.
+
+    ``care`` closes it for maintenance, as does ``window``, again and again, with what it does to who holds it.
+    ``held``: the first of them has it from the start, so that hand-overs are near.
+    """
 
     capacity: int
     clients: tuple[str, ...]
+    held: bool = False
 
 
 MIXES = {
@@ -24,6 +29,20 @@ MIXES = {
     "two slots: an Exclusive lock and two Shared ones": Mix(2, ("lock-a", "read-a", "read-b")),
     "two slots: an Exclusive lock, a Shared one, and a Lease made by hand": Mix(
         2, ("lock-a", "read-a", "job-c")
+    ),
+    "three Exclusive locks, one of them held": Mix(1, ("lock-a", "lock-b", "lock-c"), held=True),
+    "two Exclusive locks, one of them held, and a window that waits": Mix(
+        1, ("lock-a", "lock-b", "window Wait"), held=True
+    ),
+    "two Exclusive locks, and a window that skips": Mix(1, ("lock-a", "lock-b", "window Skip")),
+    "an Exclusive lock that is held, a Lease made by hand, and a window that revokes": Mix(
+        1, ("lock-a", "job-c", "window Revoke"), held=True
+    ),
+    "an Exclusive lock, one for maintenance, and a window that revokes": Mix(
+        1, ("lock-a", "care-a", "window Revoke")
+    ),
+    "two slots: an Exclusive lock, a Shared one, and a window that waits": Mix(
+        2, ("lock-a", "read-a", "window Wait")
     ),
 }
 CameFrom = dict[State, tuple[State, str] | None]
@@ -54,7 +73,7 @@ def explore(
     report: Callable[[int, int], None] = lambda _depth, _new: None,
 ) -> Explored:
     """Visit every state up to this depth. Raises Found with the steps that lead to a broken promise."""
-    first = start(mix.capacity)
+    first = begun(start(mix.capacity), mix.clients[0]) if mix.held else start(mix.capacity)
     came_from: CameFrom = {first: None}
     level = [first]
     explored = Explored([1])

@@ -6,13 +6,17 @@ that was decided on the object as it was. So no versions are kept. A Lease's ter
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tests.exhaustive.texts import acquisitions_in, renamed, tokens_in
+from tests.exhaustive.texts import acquisitions_in, parsed, renamed, text_of, tokens_in
 
 Objects = tuple[tuple[str, str], ...]
 """The text of each object by its place, such as ``lease/asset.vm``, in the order of the places."""
+
+WINDOW_LOCK = "window-a"
+_KEEP_THEIR_NAMES = ("job", "window")
 
 
 class Condition(NamedTuple):
@@ -96,9 +100,7 @@ def canonical(world: World, plans: Iterable[Plan], announced: int) -> State:
     Tokens keep their order but are brought close together, as only their order counts; so numbers don't run off.
     """
     plans = list(plans)
-    texts = [text for _, text in world.objects]
-    texts += [write.text for plan in plans for write in plan.writes if write.text is not None]
-    texts += [condition.uid for plan in plans for condition in plan.conditions if condition.uid]
+    texts = texts_in(world, plans)
     tokens = tuple(sorted({0, announced}.union(*map(tokens_in, texts))))
     ids = _new_names(world.line, texts)
     if ids or tokens[-1] >= len(tokens):
@@ -107,22 +109,40 @@ def canonical(world: World, plans: Iterable[Plan], announced: int) -> State:
     return State(world, tuple(sorted(plans, key=_rank)), announced)
 
 
-def acquisitions(texts: Iterable[str]) -> set[str]:
-    """The ids of all acquisitions that are remembered anywhere."""
-    return set().union(*map(acquisitions_in, texts))
+def unused(world: World, plans: Iterable[Plan], client: str) -> str:
+    """An id for a new acquisition of the client's that nothing remembers."""
+    remembered = set().union(*map(acquisitions_in, texts_in(world, plans)))
+    return next(uid for n in itertools.count() if (uid := f"{client}.{n}.") not in remembered)
+
+
+def texts_in(world: World, plans: Iterable[Plan]) -> list[str]:
+    """All that is remembered of objects anywhere."""
+    texts = [text for _, text in world.objects]
+    for plan in plans:
+        texts += [write.text for write in plan.writes if write.text is not None]
+        texts += [condition.uid for condition in plan.conditions if condition.uid]
+    return texts
+
+
+def with_uid(world: World, plans: Iterable[Plan], write: Write) -> Write:
+    """The write as the API server takes it: a lock that a controller makes for a window gets its UID there."""
+    if not write.create or write.text is None or "uid" in (raw := parsed(write.text))["metadata"]:
+        return write
+    uid = unused(world, plans, WINDOW_LOCK)
+    return write._replace(text=text_of({**raw, "metadata": {**raw["metadata"], "uid": uid}}))
 
 
 def _new_names(line: tuple[str, ...], texts: list[str]) -> tuple[tuple[str, str], ...]:
     """Old and new ids of clients and acquisitions, where they differ: locks of a kind are named by their order."""
-    known = acquisitions(texts)
+    known = set().union(*map(acquisitions_in, texts))
     clients = {acquisition.partition(".")[0] for acquisition in known}
     locks = [place.removeprefix("lock/") for place in line]
-    gone = {client for client in clients if client not in locks and not client.startswith("job")}
+    gone = {client for client in clients if client not in locks and not client.startswith(_KEEP_THEIR_NAMES)}
     if gone:
         everything = "".join(texts)
         locks += sorted(gone, key=everything.index)
     new = {}
-    for kind in ("lock", "read"):
+    for kind in ("lock", "read", "care"):
         own = (name for name in locks if name.startswith(kind))
         new |= {old: f"{kind}-{letter}" for old, letter in zip(own, "abcdefgh", strict=False)}
     names = list(new.items())

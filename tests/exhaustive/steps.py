@@ -8,17 +8,39 @@ a leader that sleeps, a cache that lags behind, or a request that is late on the
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from assetlock.core import names
-from tests.exhaustive.deciding import ASSET, holds, plan_of
-from tests.exhaustive.promises import announcement, capacity_of, check_change, check_world
-from tests.exhaustive.state import Plan, State, World, Write, acquisitions, canonical, outdated, put
-from tests.exhaustive.texts import parsed, text_of
+from tests.exhaustive.deciding import ASSET, THE_WINDOW, holds, plan_of, window_of
+from tests.exhaustive.promises import (
+    announced_in,
+    announcement,
+    capacity_of,
+    check_change,
+    check_decision,
+    check_world,
+    settled,
+)
+from tests.exhaustive.state import (
+    WINDOW_LOCK,
+    Objects,
+    Plan,
+    State,
+    World,
+    Write,
+    canonical,
+    outdated,
+    put,
+    texts_in,
+    unused,
+    with_uid,
+)
+from tests.exhaustive.texts import Json, parsed, text_of
 
 CONTROLLERS = 2
+NIGHTS = (1, 2)
+_MODES = {"lock": "Exclusive", "read": "Shared", "care": "Maintenance"}
 Step = tuple[str, Callable[[], State]]
 """What happens, and how to come to the state after it: that is where a promise may turn out to be broken."""
 
@@ -35,16 +57,24 @@ def start(capacity: int) -> State:
     return State(World(tuple(sorted(objects.items())), (), frozenset()), (), 0)
 
 
+def begun(state: State, client: str) -> State:
+    """The state once the first client has asked and been told that it holds."""
+    world = settled(put(state.world, _asked_for(state, client)))
+    return canonical(world, [], max(announced_in(world)))
+
+
 def steps(state: State, clients: Iterable[str]) -> Iterator[Step]:
     """Each thing that can happen, and the state after it."""
     for client in clients:
         if client.startswith("job"):
             yield from _by_job(state, client)
+        elif client.startswith("window"):
+            yield from _by_window(state, client.partition(" ")[2])
         else:
             yield from _by_owner_of_a_lock(state, client)
     yield from _by_others(state)
     if len(state.plans) < CONTROLLERS and (plan := plan_of(state.world)) is not None:
-        yield "a controller decides", partial(canonical, state.world, [*state.plans, plan], state.announced)
+        yield "a controller decides", partial(_decided, state, plan)
     for number, plan in enumerate(state.plans):
         if number == 0 or plan != state.plans[number - 1]:
             yield from _by_controller(state, number, plan)
@@ -52,12 +82,36 @@ def steps(state: State, clients: Iterable[str]) -> Iterator[Step]:
 
 def changed(state: State, plans: Iterable[Plan], write: Write) -> State:
     """The state after a write, which is judged, and which outdates plans."""
+    plans = tuple(plans)
+    write = with_uid(state.world, plans, write)
     world = put(state.world, write)
     check_change(state.world.get(write.place), write)
     announced = announcement(state, world, write)
     check_world(world)
     left = [rest for plan in plans if (rest := outdated(plan, write.place))]
     return canonical(world, left, announced)
+
+
+def _decided(state: State, plan: Plan) -> State:
+    check_decision(state.world, plan)
+    return canonical(state.world, [*state.plans, plan], state.announced)
+
+
+def _by_window(state: State, when_held: str) -> Iterator[Step]:
+    """Time goes on: that outdates no plan. A night is another one as long as anything remembers the last."""
+    world = state.world
+    others = tuple(item for item in world.objects if item[0] != THE_WINDOW)
+    if len(others) < len(world.objects):
+        yield "the window closes", partial(_in_another_world, state, others)
+        return
+    remembered = "".join(texts_in(world, state.plans))
+    if night := next((night for night in NIGHTS if f"night {night}" not in remembered), None):
+        opened = tuple(sorted([*others, (THE_WINDOW, window_of(night, when_held))]))
+        yield "the window opens", partial(_in_another_world, state, opened)
+
+
+def _in_another_world(state: State, objects: Objects) -> State:
+    return state._replace(world=state.world._replace(objects=objects))
 
 
 def _by_owner_of_a_lock(state: State, client: str) -> Iterator[Step]:
@@ -96,7 +150,8 @@ def _by_others(state: State) -> Iterator[Step]:
     world = state.world
     for acquisition in sorted({_acquisition(text) for _, text in world.under("lease/")}):
         own = _leases_of(world, acquisition)
-        if not world.over.issuperset(own):
+        until_the_window_closes = acquisition.startswith(WINDOW_LOCK) and world.get(THE_WINDOW)
+        if not world.over.issuperset(own) and not until_the_window_closes:
             over = world._replace(over=world.over.union(own))
             yield f"the term of {acquisition} expires", partial(State, over, state.plans, state.announced)
     for place, text in world.under("lease/"):
@@ -129,24 +184,24 @@ def _unless_done(plan: Plan) -> list[Plan]:
 
 
 def _asked_for(state: State, client: str) -> Write:
-    body = {
-        "metadata": {"name": client, "uid": _unused(state, client)},
-        "spec": {
-            "assetName": ASSET,
-            "mode": "Shared" if client.startswith("read") else "Exclusive",
-            "wait": "2h",
-            "ttl": "60s",
-            "holder": {"username": f"user-of-{client}"},
-        },
-        "status": {},
+    mode = _MODES[client.partition("-")[0]]
+    spec: Json = {
+        "assetName": ASSET,
+        "mode": mode,
+        "wait": "2h",
+        "ttl": "60s",
+        "holder": {"username": f"user-of-{client}"},
     }
-    return Write(f"lock/{client}", text_of(body), create=True)
+    if mode == "Maintenance":
+        spec["maintainers"] = [{"kind": "User", "name": "keeper"}]
+    meta = {"name": client, "uid": unused(state.world, state.plans, client)}
+    return Write(f"lock/{client}", text_of({"metadata": meta, "spec": spec, "status": {}}), create=True)
 
 
 def _made_by_hand(state: State, client: str, lease: str) -> Write:
     annotations = {
         names.OWNER_ANNOTATION: f"- user-of-{client}",
-        names.ACQUISITION_ANNOTATION: _unused(state, client),
+        names.ACQUISITION_ANNOTATION: unused(state.world, state.plans, client),
     }
     meta = {
         "name": lease,
@@ -156,15 +211,6 @@ def _made_by_hand(state: State, client: str, lease: str) -> Write:
     }
     spec = {"holderIdentity": client, "leaseDurationSeconds": 60}
     return Write(f"lease/{lease}", text_of({"metadata": meta, "spec": spec}), create=True, new_term=True)
-
-
-def _unused(state: State, client: str) -> str:
-    """An id for a new acquisition of the client's that nothing remembers."""
-    texts = [text for _, text in state.world.objects]
-    texts += [write.text or "" for plan in state.plans for write in plan.writes]
-    texts += [condition.uid for plan in state.plans for condition in plan.conditions]
-    remembered = acquisitions(texts)
-    return next(uid for n in itertools.count() if (uid := f"{client}.{n}.") not in remembered)
 
 
 def _holder(lease: str) -> str:

@@ -29,8 +29,8 @@ _TIMES = frozenset({"acquireTime", "renewTime", "leaseTransitions"})
 _IDENTITY = frozenset({"name", "uid", "labels", "annotations"})
 _TOKEN = re.compile(r'(?<="fencingToken":)\d+|(?<="assetlock\.dev/token":")\d+|(?<=\\n)\d+(?= )')
 
-_ACQUISITION = re.compile(r"(?:lock|read|job)-\w\.\d+\.")
-_ID = re.compile(r"(?:lock|read|job)-\w(?:\.\d+\.)?")
+_ACQUISITION = re.compile(r"(?:lock|read|care|job|window)-\w\.\d+\.")
+_ID = re.compile(r"(?:lock|read|care|job|window)-\w(?:\.\d+\.)?")
 
 
 def text_of(raw: Json) -> str:
