@@ -21,6 +21,7 @@ DURATION = "a duration is written like 30m, 1h30m, PT30M or P1DT12H, without yea
 ZERO = "must be longer than zero"
 IMMUTABLE = "cannot be changed: only ttl, reason and priority can; make a new AssetLock instead"
 FAR_AHEAD = "2126-05-04T12:00:00Z"
+ONE_OR_SEVERAL = "a lock names either one asset, in assetName, or several, in assetNames"
 LOCK = {"assetName": "db", "ttl": "PT30M", "holder": {"username": "alice"}, "reason": "patches"}
 ENDED = "a lock that has ended stays so; make a new AssetLock instead"
 
@@ -282,7 +283,17 @@ def test_a_ttl_is_kept_as_it_was_written(kubectl: Kubectl, text: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ({}, "spec.assetName: Required value"),
+        ({}, ONE_OR_SEVERAL),
+        ({"assetName": "db", "assetNames": ["vm"]}, ONE_OR_SEVERAL),
+        ({"assetNames": []}, "should have at least 1 items"),
+        ({"assetNames": ["db", "vm", "db"]}, 'spec.assetNames[2]: Duplicate value: "db"'),
+        ({"assetNames": ["db", "vm.1"]}, NAME),
+        ({"assetNames": [f"vm-{n}" for n in range(200)]}, "spec.assetNames: Too many: 200"),
+        ({"assetNames": ["db", "vm"], "takeOver": "old"}, "one asset is taken over at a time"),
+        (
+            {"assetNames": ["db", "vm"], "mode": "Maintenance", "whenHeld": "Revoke"},
+            "nobody is revoked before all of them can be had",
+        ),
         ({"assetName": "a" * 253}, NAME),
         ({"assetName": "vm.1"}, NAME),
         ({"assetName": "VM"}, NAME),
@@ -332,6 +343,7 @@ def test_ttl_reason_and_priority_of_a_lock_may_be_changed(kubectl: Kubectl, lock
     ("field", "value"),
     [
         ("assetName", "other"),
+        ("assetNames", ["db", "vm"]),
         ("wait", "5m"),
         ("holder", {"username": "mallory"}),
         ("holder", {"podName": "added"}),

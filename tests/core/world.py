@@ -44,6 +44,7 @@ class Stale(Exception):
 @dataclasses.dataclass
 class World:
     now: datetime.datetime = START
+    name: str = ASSET
     version: int = 0
     uids: int = 0
     asset: dict[str, Any] | None = None
@@ -78,7 +79,7 @@ class World:
         status = {"lockState": "Unlocked", "holders": [], "queue": [], "queueLength": 0, "fencingToken": 0}
         named = [{"apiVersion": "v1", "kind": "ConfigMap", "name": name} for name in targets]
         spec = {"type": "VM", "targets": named, **spec}
-        self.asset = {"metadata": self._meta(ASSET), "spec": spec, "status": status}
+        self.asset = {"metadata": self._meta(self.name), "spec": spec, "status": status}
 
     def make_target(self, name: str, *, scales: bool = False) -> None:
         self.targets[name] = {"metadata": self._meta(name)}
@@ -89,7 +90,13 @@ class World:
         self.spaces[name] = {"metadata": self._meta(name)}
 
     def ask(self, name: str, user: str = "alice", **spec: Any) -> None:
-        spec = {"assetName": ASSET, "mode": "Exclusive", "wait": "0s", "holder": {"username": user}, **spec}
+        spec = {
+            "assetName": self.name,
+            "mode": "Exclusive",
+            "wait": "0s",
+            "holder": {"username": user},
+            **spec,
+        }
         self.locks[name] = {"metadata": self._meta(name), "spec": spec, "status": {}}
 
     def ask_from_pod(self, name: str, **spec: Any) -> str:
@@ -101,7 +108,7 @@ class World:
 
     def schedule(self, name: str, **spec: Any) -> None:
         """A maintenance window of the asset, new or changed."""
-        spec = {"assetNames": [ASSET], "kind": "Block", "whenHeld": "Wait", **spec}
+        spec = {"assetNames": [self.name], "kind": "Block", "whenHeld": "Wait", **spec}
         self.windows[name] = {
             "metadata": self.windows.get(name, {}).get("metadata", self._meta(name)),
             "spec": spec,
@@ -114,8 +121,8 @@ class World:
         if slot in self.leases:
             return False
         stamp = format_micro_time(self.now)
-        meta = self._meta(names.lease_name(ASSET, slot))
-        meta["labels"] = {names.ASSET_LABEL: ASSET}
+        meta = self._meta(names.lease_name(self.name, slot))
+        meta["labels"] = {names.ASSET_LABEL: self.name}
         meta["annotations"] = {
             names.OWNER_ANNOTATION: f"- {user}",
             names.ACQUISITION_ANNOTATION: f"a-{meta['uid']}",
@@ -143,8 +150,8 @@ class World:
     def make_free(self) -> None:
         """A Lease that nobody holds, for leader elections to take."""
         if 0 not in self.leases:
-            meta = self._meta(names.lease_name(ASSET))
-            meta["labels"] = {names.ASSET_LABEL: ASSET}
+            meta = self._meta(names.lease_name(self.name))
+            meta["labels"] = {names.ASSET_LABEL: self.name}
             meta["annotations"] = {names.KEEP_ANNOTATION: "true"}
             self.leases[0] = {"metadata": meta, "spec": {"leaseTransitions": 0}}
             self._see_terms()
@@ -195,19 +202,19 @@ class World:
 
     def stamped_users(self, target: str) -> list[str]:
         meta = self.targets[target]["metadata"]
-        stamp = stamp_of(meta["annotations"], names.stamp_key(ASSET, NAMESPACE), meta["uid"])
+        stamp = stamp_of(meta["annotations"], names.stamp_key(self.name, NAMESPACE), meta["uid"])
         return [holder.identity.username.partition(": ")[0] for holder in stamp.told] if stamp else []
 
     def writers(self, target: str) -> list[str]:
         """Whom the stamp lets write, as its lines name them."""
         meta = self.targets[target]["metadata"]
-        stamp = stamp_of(meta["annotations"], names.stamp_key(ASSET, NAMESPACE), meta["uid"])
+        stamp = stamp_of(meta["annotations"], names.stamp_key(self.name, NAMESPACE), meta["uid"])
         lines = [holder.identity for holder in stamp.holders] if stamp else []
         return [str(identity) for identity in lines if identity.pod_uid != MAINTENANCE]
 
     def guard(self, namespace: str = NAMESPACE) -> Guard | None:
         annotations = self.spaces[namespace]["metadata"]["annotations"]
-        return guard_of(annotations, names.guard_key(ASSET, NAMESPACE))
+        return guard_of(annotations, names.guard_key(self.name, NAMESPACE))
 
     # What the controller sees and does.
 
@@ -218,7 +225,7 @@ class World:
         return Observation(
             now=self.now,
             namespace=NAMESPACE,
-            name=ASSET,
+            name=self.name,
             asset=asset,
             locks=tuple(AssetLock.model_validate(raw) for raw in self.locks.values()),
             leases=tuple(
@@ -261,21 +268,21 @@ class World:
         before = copy.deepcopy(self)
         match write:
             case d.CreateLease(body=body):
-                slot = _slot(body["metadata"]["name"])
+                slot = self._slot(body["metadata"]["name"])
                 if slot in self.leases:
                     raise Stale
                 metadata = {**self._meta(body["metadata"]["name"]), **body["metadata"]}
                 self.leases[slot] = {**copy.deepcopy(body), "metadata": metadata}
             case d.ReplaceLease(body=body):
-                slot = _slot(body["metadata"]["name"])
+                slot = self._slot(body["metadata"]["name"])
                 self._swap(self.leases.get(slot), body["metadata"])
                 self.leases[slot] = copy.deepcopy(body)
                 self._touch(self.leases[slot])
             case d.AnnounceOnLease(name=name, patch=patch):
-                self._merge(self.leases.get(_slot(name)), patch)
+                self._merge(self.leases.get(self._slot(name)), patch)
             case d.DeleteLease(name=name, uid=uid, resource_version=version):
-                self._swap(self.leases.get(_slot(name)), {"uid": uid, "resourceVersion": version})
-                del self.leases[_slot(name)]
+                self._swap(self.leases.get(self._slot(name)), {"uid": uid, "resourceVersion": version})
+                del self.leases[self._slot(name)]
             case d.WriteAssetStatus(body=body):
                 self._swap(self.asset, body["metadata"])
                 assert self.asset is not None
@@ -307,7 +314,7 @@ class World:
     # What must never be.
 
     def _check(self, before: World) -> None:
-        held = [name for name in self.locks if self.state(name) == "Held"]
+        held = [name for name in self.locks if self.state(name) == "Held" and self._is_about(name)]
         self._check_holders(before)
         if self.asset and before.asset and self.asset["metadata"]["uid"] == before.asset["metadata"]["uid"]:
             assert self.asset["status"]["fencingToken"] >= before.asset["status"]["fencingToken"], (
@@ -328,7 +335,11 @@ class World:
 
     def holders(self) -> list[str]:
         """The modes of those who were told that they hold."""
-        told = [lock["spec"]["mode"] for lock in self.locks.values() if lock["status"].get("state") == "Held"]
+        told = [
+            lock["spec"]["mode"]
+            for name, lock in self.locks.items()
+            if self.state(name) == "Held" and self._is_about(name)
+        ]
         for lease in self.leases.values():
             by_hand = names.LOCK_ANNOTATION not in lease["metadata"]["annotations"]
             if by_hand and names.TOKEN_ANNOTATION in lease["metadata"]["annotations"]:
@@ -351,8 +362,17 @@ class World:
     def _check_lock(self, name: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         if old.get("state") in TERMINAL:
             assert new.get("state") == old["state"], f"{name} left its terminal state {old['state']}"
-        if new.get("state") == "Held" and old.get("state") != "Held":
-            self._check_announcement(name, new["fencingToken"])
+        if new.get("state") == "Held" and old.get("state") != "Held" and self._is_about(name):
+            self._check_announcement(name, self._token(new))
+
+    def _is_about(self, name: str) -> bool:
+        spec = self.locks[name]["spec"]
+        return self.name in spec.get("assetNames", [spec.get("assetName")])
+
+    def _token(self, status: dict[str, Any]) -> int:
+        """The token on this asset that a lock tells."""
+        told = {one["name"]: one["fencingToken"] for one in status.get("assets") or ()}
+        return int(told.get(self.name) or status["fencingToken"])
 
     def _check_announcement(self, name: str, token: int) -> None:
         assert self.asset is not None
@@ -360,7 +380,8 @@ class World:
         assert all(token > earlier for where, earlier in self.announced if where == asset), "token not new"
         assert self.asset["status"]["fencingToken"] >= token, "announced before recorded"
         uid = self.locks[name]["metadata"]["uid"]
-        assert uid in self.recorded(), f"{name} announced and not on the Asset"
+        recorded = {each.partition(".")[0] for each in self.recorded()}
+        assert uid in recorded, f"{name} announced and not on the Asset"
         advised = self.problems if self.asset["spec"].get("enforcement") == "Advisory" else {}
         for target in set(self._named()) & set(self.targets) - set(advised):
             user = self.locks[name]["spec"]["holder"]["username"]
@@ -459,8 +480,7 @@ class World:
             self.problems.get(f"namespace {name}"),
         )  # fmt: skip
 
-
-def _slot(lease: str) -> int:
-    slot = names.slot_of(ASSET, lease)
-    assert slot is not None, lease
-    return slot
+    def _slot(self, lease: str) -> int:
+        slot = names.slot_of(self.name, lease)
+        assert slot is not None, lease
+        return slot

@@ -12,9 +12,6 @@ from assetlock.model import generate
 from assetlock.model.crds import KINDS, Kind, definition
 
 ROOT = Path(__file__).parents[2]
-LATER = {
-    "assetNames",
-}
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.plural)
 
 
@@ -82,9 +79,3 @@ def test_a_schema_is_structural(kind: Kind) -> None:
 def test_a_status_has_no_defaults(kind: Kind) -> None:
     status = schema_of(kind)["properties"]["status"]
     assert [path for path, field in fields(status) if "default" in field] == []
-
-
-@each_kind
-def test_fields_stay_out_until_they_work(kind: Kind) -> None:
-    names = {path.rpartition(".")[2].removesuffix("[]") for path, _ in fields(schema_of(kind))}
-    assert not names & (LATER - {"assetNames"} if kind.plural == "maintenancewindows" else LATER)

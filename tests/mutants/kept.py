@@ -175,7 +175,7 @@ MUTANTS = (
     Mutant(
         "expire without reading the Lease again",
         "core/ending.py",
-        "return confirm_leases(acquisition.tenure.leases)",
+        "return confirm_leases((*acquisition.tenure.leases, *acquisition.tenure.elsewhere))",
         "return ()",
     ),
     Mutant(
@@ -198,7 +198,7 @@ MUTANTS = (
     ),
     Mutant(
         "believe a conflict without reading what is there",
-        "controller/reconciler.py",
+        "controller/writing.py",
         "            await self._read_again(key, write)\n            if isinstance(error, AlreadyExists)",
         "            if isinstance(error, AlreadyExists)",
     ),
@@ -240,7 +240,7 @@ MUTANTS = (
     ),
     Mutant(
         "stamp whatever version the target has by now",
-        "controller/reconciler.py",
+        "controller/writing.py",
         '                new = await self._api.merge_patch(resource, place, target.name or "", patch)\n',
         '                live = await self._api.get(resource, place, target.name or "")\n'
         '                patch["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]\n'
@@ -248,11 +248,11 @@ MUTANTS = (
     ),
     Mutant(
         "claim the Lease whatever became of it meanwhile",
-        "controller/reconciler.py",
-        '                self._put("Lease", await self._api.replace(LEASES, namespace, lease, body))\n',
+        "controller/writing.py",
+        '                self._put(key, "Lease", await self._api.replace(LEASES, namespace, lease, body))\n',
         "                live = await self._api.get(LEASES, namespace, lease)\n"
         '                body["metadata"] |= {k: live["metadata"][k] for k in ("uid", "resourceVersion")}\n'
-        '                self._put("Lease", await self._api.replace(LEASES, namespace, lease, body))\n',
+        '                self._put(key, "Lease", await self._api.replace(LEASES, namespace, lease, body))\n',
     ),
     Mutant(
         "give the next acquisition the token of the last",
@@ -263,8 +263,8 @@ MUTANTS = (
     Mutant(
         "leave those out of the line who were queued before",
         "core/queue.py",
-        "if is_pending(lock) and lock.metadata.uid not in besides",
-        "if lock.status.state is None and lock.metadata.uid not in besides",
+        "if is_pending(lock) and acquisition_of(lock) not in besides",
+        "if lock.status.state is None and acquisition_of(lock) not in besides",
     ),
     Mutant(
         "serve the youngest of equal waiters first",
@@ -304,7 +304,8 @@ MUTANTS = (
     Mutant(
         "leave a recorded lock to the sleeper who may announce it",
         "core/ending.py",
-        "lock.status.state is LockState.HELD or (lock.metadata.uid in recorded and queue.is_pending(lock))",
+        "lock.status.state is LockState.HELD or (\n"
+        "        joint.acquisition_of(lock) in recorded and queue.is_pending(lock)\n    )",
         "lock.status.state is LockState.HELD",
     ),
     Mutant(
@@ -315,7 +316,7 @@ MUTANTS = (
     ),
     Mutant(
         "count terms from whenever they are looked at",
-        "controller/reconciler.py",
+        "controller/observing.py",
         "return now - datetime.timedelta(seconds=monotonic - at)",
         "return now",
     ),

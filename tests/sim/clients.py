@@ -69,11 +69,20 @@ class Board:
 
 
 class Locker:
-    """Asks for AssetLocks, one after the other."""
+    """Asks for AssetLocks, one after the other; if `joint`, for several assets at once now and then."""
 
     def __init__(
-        self, board: Board, admission: Client, rng: random.Random, assets: list[str], slots: int, until: float
+        self,
+        board: Board,
+        admission: Client,
+        rng: random.Random,
+        assets: list[str],
+        slots: int,
+        until: float,
+        *,
+        joint: bool = False,
     ) -> None:
+        self._joint = joint
         self._board = board
         self._slots = slots
         self._admission = admission
@@ -92,8 +101,9 @@ class Locker:
 
     async def _one(self, process: Process, name: str) -> None:
         rng = self._random
+        named, chosen = self._choose()
         spec: dict[str, Any] = {
-            "assetName": rng.choice(self._assets),
+            **named,
             "ttl": rng.choice(["1s", "2s", "5s", "PT8S"]),
             "wait": rng.choice(["0s", "1s", "4s", "12s", "12s"]),
             "priority": rng.choice([0, 0, 0, 1, 2]),
@@ -121,10 +131,19 @@ class Locker:
             await self._change_ttl(process, name)
         for _ in range(rng.choice([0, 0, 1, 3])):
             await asyncio.sleep(rng.uniform(0, 1.5))
-            await self._work(spec["assetName"], name)
+            await self._work(rng.choice(chosen), name)
         await asyncio.sleep(rng.expovariate(0.5))
         if rng.random() < 0.7:
             await self._delete(process, name)
+
+    def _choose(self) -> tuple[dict[str, Any], list[str]]:
+        """One asset; or several of them, if there are."""
+        rng = self._random
+        if not self._joint or rng.random() < 0.5:
+            one = rng.choice(self._assets)
+            return {"assetName": one}, [one]
+        several = rng.sample(self._assets, rng.randint(1, len(self._assets)))
+        return {"assetNames": several}, several
 
     def _state(self, name: str) -> str | None:
         lock = self._board.get("assetlocks", name)

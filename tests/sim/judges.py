@@ -6,6 +6,7 @@ AssetLock gone or terminal, the Lease gone or somebody else's. Whatever is known
 
 import dataclasses
 import datetime
+import itertools
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -25,13 +26,17 @@ PROMPT = 1.0
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Announced:
-    """A holder that was told that it holds. `lock` is the AssetLock's name, if it is one; `alone`: Exclusive."""
+    """A holder that was told that it holds. `lock` is the AssetLock's name, if it is one; `alone`: Exclusive.
+
+    `late`: it shares the asset, and was told when it had others too; meanwhile some may have come and gone.
+    """
 
     acquisition: str
     user: str
     token: int
     lock: str | None
     alone: bool = False
+    late: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -78,6 +83,7 @@ class Judges:
         self._locks: dict[str, Json] = {}
         self._seen_at: dict[str, float] = {}
         self._terms: defaultdict[str, dict[int, Term]] = defaultdict(dict)
+        self._half_since: dict[str, float] = {}
         self._unstamped: defaultdict[tuple[str, str], int] = defaultdict(int)
         self._former: defaultdict[str, list[tuple[float, Term | None]]] = defaultdict(list)
 
@@ -112,12 +118,13 @@ class Judges:
 
     def _on_lock(self, change: Change) -> None:
         lock, name = change.obj, change.key.name
-        uid, asset = lock["metadata"]["uid"], lock["spec"]["assetName"]
+        uid, acquisition = lock["metadata"]["uid"], _acquisition_of(lock)
         old = change.old.obj.get("status", {}).get("state") if change.old else None
         new = lock.get("status", {}).get("state") if change.new else None
         if change.new is None:
             self._locks.pop(uid, None)
-            self._end(asset, uid)
+            for asset in _assets_of(lock):
+                self._end(asset, acquisition)
             return
         self._locks[uid] = lock
         self._seen_at.setdefault(uid, change.time)
@@ -126,11 +133,43 @@ class Judges:
             return
         if new in TERMINAL:
             self._on_end(change, lock, str(new))
-            self._end(asset, uid)
+            for asset in _assets_of(lock):
+                self._end(asset, acquisition)
         if new == "Held" and old != "Held":
-            user, token = lock["spec"]["holder"]["username"], lock["status"]["fencingToken"]
+            user = lock["spec"]["holder"]["username"]
             alone = lock["spec"].get("mode", "Exclusive") == "Exclusive"
-            self._announce(asset, Announced(uid, user, token, name, alone))
+            for asset, token in _tokens_of(lock).items():
+                late = not alone and "assetNames" in lock["spec"]
+                self._announce(asset, Announced(acquisition, user, token, name, alone, late))
+            self._check_has_all(lock, acquisition)
+
+    def _check_has_all(self, lock: Json, acquisition: str) -> None:
+        """Who holds several assets has the Leases of all of them, unless somebody took one just now."""
+        lacking = [a for a in _assets_of(lock) if acquisition not in self._acquisitions_on(a)]
+        name, tokens = lock["metadata"]["name"], _tokens_of(lock)
+        assert set(tokens) == set(_assets_of(lock)), f"{name} was announced with {tokens} only"
+        assert not lacking or self.leases_deleted_by_hand, f"{name} was announced without {lacking}"
+
+    def _acquisitions_on(self, asset: str) -> set[str]:
+        return {term.acquisition for term in self._terms[asset].values()}
+
+    def _lock_of(self, acquisition: str) -> Json | None:
+        return self._locks.get(acquisition.partition(".")[0])
+
+    def _look_for_halves(self, change: Change, acquisition: str) -> None:
+        """Nobody has some of several assets and not the others for long, neither before nor after."""
+        lock = self._lock_of(acquisition)
+        if lock is None or len(_assets_of(lock)) == 1:
+            return
+        having = [acquisition in self._acquisitions_on(asset) for asset in _assets_of(lock)]
+        if any(having) and not all(having):
+            self._half_since.setdefault(acquisition, change.time)
+            return
+        since = self._half_since.pop(acquisition, None)
+        if since is not None and self._strict.on_time:
+            latest = max(since + PROMPT, self.trouble_at + 5.0) + self._strict.patience * len(having)
+            name = lock["metadata"]["name"]
+            assert change.time <= latest, f"{name} was half held for {change.time - since:.2f}s"
 
     def _on_lease(self, change: Change) -> None:
         asset = change.obj["metadata"].get("labels", {}).get(names.ASSET_LABEL, "")
@@ -146,10 +185,12 @@ class Judges:
         if after is not None:
             first = after.acquisition not in {term.acquisition for term in terms.values()}
             terms[slot] = after
-            own = [term.ends for term in terms.values() if term.acquisition == after.acquisition]
-            self._ends[after.acquisition] = max(own)
+            self._ends[after.acquisition] = max(term.ends for term in self._terms_of(after.acquisition))
         else:
             terms.pop(slot, None)
+        for acquisition in {term.acquisition for term in (before, after) if term is not None}:
+            self._look_for_halves(change, acquisition)
+        if after is None:
             return
         if first and change.user == names.CONTROLLER_USER:
             self._check_turn(change, asset, after.acquisition)
@@ -162,13 +203,17 @@ class Judges:
             else:
                 assert known.token == int(token), f"token {known.token} became {token} while it was held"
 
+    def _terms_of(self, acquisition: str) -> list[Term]:
+        """On whatever assets they are."""
+        return [t for terms in self._terms.values() for t in terms.values() if t.acquisition == acquisition]
+
     def _on_loss(self, change: Change, asset: str, before: Term) -> None:
         """Somebody has a Lease no more."""
         self._left[asset].add(before.user)
         self._end(asset, before.acquisition, by_lease=True)
         self._check_promptness(change, before)
         self._check_robbery(change, asset, before)
-        if change.user not in (names.CONTROLLER_USER,) and before.acquisition in self._locks:
+        if change.user not in (names.CONTROLLER_USER,) and self._lock_of(before.acquisition):
             self.leases_deleted_by_hand = True
 
     def _announce(self, asset: str, new: Announced) -> None:
@@ -176,16 +221,17 @@ class Judges:
         assert not (present and new.alone), f"{new} was announced while {present} still held {asset}"
         assert not any(other.alone for other in present.values()), f"{new} was announced beside {present}"
         last = self._tokens.get(asset, 0)
-        assert new.token > last, f"{new} was announced after token {last}"
+        assert new.token > last or new.late, f"{new} was announced after token {last}"
         status = self._assets[asset].get("status", {})
         mark = status.get("fencingToken", 0)
         assert mark >= new.token, f"{new} was announced with the high-water mark at {mark}"
         tokens = [holder["fencingToken"] for holder in status.get("holders", [])]
         assert new.token in tokens, f"{new} was announced while the Asset named {tokens}"
-        self._tokens[asset] = new.token
+        self._tokens[asset] = max(new.token, last)
         present[new.acquisition] = new
         self._told.add(new.acquisition)
-        self._left[asset].clear()
+        if not new.late:
+            self._left[asset].clear()
         self.announcements += 1
         for target in self._targets[asset]:
             self._check_stamp(asset, target, new)
@@ -207,7 +253,9 @@ class Judges:
         assert f"{new.token} {kind} {new.user}" in lines, (
             f"{new} was announced while {lines} were let through"
         )
-        assert set(lines) <= set(known), f"{new} was announced while {lines} were let through beside {known}"
+        assert set(lines) <= set(known) or new.late, (
+            f"{new} was announced while {lines} were let through beside {known}"
+        )
 
     def _check_guard(self, asset: str, new: Announced) -> None:
         namespace = self._assets[asset]["metadata"]["namespace"]
@@ -252,7 +300,7 @@ class Judges:
             assert all(token > gone for token in now - was), f"{name} was stamped with {now} after {gone}"
 
     def _check_promptness(self, change: Change, term: Term) -> None:
-        collected = term.acquisition in self._locks and term.acquisition not in self._told
+        collected = self._lock_of(term.acquisition) and term.acquisition not in self._told
         if not self._strict.on_time or collected:
             return
         ends = self._ends[term.acquisition]
@@ -264,14 +312,16 @@ class Judges:
         """The controller takes a Lease from those only whose lock has ended, or whose time was up."""
         if change.user != names.CONTROLLER_USER:
             return
-        lock = self._locks.get(term.acquisition)
+        lock = self._lock_of(term.acquisition)
         if lock is not None:
             state = lock.get("status", {}).get("state")
-            given_back = term.acquisition not in self._told and self._shared(asset)
+            given_back = term.acquisition not in self._told and (
+                self._shared(asset) or term.acquisition != _acquisition_of(lock)
+            )
             assert state in TERMINAL or given_back, (
                 f"{lock['metadata']['name']} lost its Lease while it was {state}"
             )
-        elif self._strict.full_terms and term.acquisition not in self._seen_at:
+        elif self._strict.full_terms and term.acquisition.partition(".")[0] not in self._seen_at:
             ends = min(term.ends, *self._ends_shortly_before(asset, term.acquisition, change.time))
             assert change.time >= ends, f"a Lease made by hand was taken {ends - change.time:.2f}s early"
 
@@ -279,22 +329,22 @@ class Judges:
         """Whether the asset has several slots, or had."""
         return bool(self._assets[asset]["spec"].get("capacity", 1) > 1 or len(self._terms[asset]) > 1)
 
-    def _check_turn(self, change: Change, asset: str, uid: str) -> None:
-        chosen = self._locks.get(uid)
+    def _check_turn(self, change: Change, asset: str, acquisition: str) -> None:
+        chosen = self._lock_of(acquisition)
         if not self._strict.in_order or chosen is None:
             return
         slack = self._strict.patience
         over = _wait_over(chosen)
         assert over is None or change.time <= over + SKEW + slack, "granted though its wait was over"
         for other in self._locks.values():
-            if other["spec"]["assetName"] != asset or other.get("status", {}).get("state") not in (
+            if asset not in _assets_of(other) or other.get("status", {}).get("state") not in (
                 None,
                 "Pending",
             ):
                 continue
             over = _wait_over(other)
-            taken = other["metadata"]["uid"] in {term.acquisition for term in self._terms[asset].values()}
-            if taken or (over is None and self._shared(asset)):
+            taken = _acquisition_of(other) in self._acquisitions_on(asset)
+            if taken or (over is None and (self._shared(asset) or len(_assets_of(other)) > 1)):
                 continue
             known = change.time - self._seen_at[other["metadata"]["uid"]] > slack
             eligible = (
@@ -314,12 +364,13 @@ class Judges:
         return not is_there or pod is None or pod.obj["status"]["phase"] in ("Succeeded", "Failed")
 
     def _on_end(self, change: Change, lock: Json, state: str) -> None:
-        name, asset, strict = change.key.name, lock["spec"]["assetName"], self._strict
-        own = [t for t in self._terms[asset].values() if t.acquisition == lock["metadata"]["uid"]]
+        name, strict = change.key.name, self._strict
+        own = self._terms_of(_acquisition_of(lock))
         if state == "Expired" and strict.full_terms and own:
             # Of several Leases the one that was renewed last says until when.
             latest = max(own, key=lambda term: term.renewed).ends
-            ends = min(latest, *self._ends_shortly_before(asset, own[0].acquisition, change.time))
+            before = (self._ends_shortly_before(a, own[0].acquisition, change.time) for a in _assets_of(lock))
+            ends = min(latest, *itertools.chain.from_iterable(before))
             assert change.time >= ends, f"{name} ended {ends - change.time:.2f}s early"
         reason = next(c["reason"] for c in lock["status"]["conditions"] if c["type"] == "Finished")
         if state == "Revoked":
@@ -346,6 +397,24 @@ class Judges:
             for lock in self._locks.values()
             if lock.get("status", {}).get("state") not in TERMINAL
         ]
+
+
+def _assets_of(lock: Json) -> list[str]:
+    spec = lock["spec"]
+    return [spec["assetName"]] if "assetName" in spec else sorted(spec["assetNames"])
+
+
+def _tokens_of(lock: Json) -> dict[str, int]:
+    """The tokens that an AssetLock tells, by asset."""
+    status = lock["status"]
+    if "assetName" in lock["spec"]:
+        return {lock["spec"]["assetName"]: status["fencingToken"]}
+    return {one["name"]: one["fencingToken"] for one in status["assets"]}
+
+
+def _acquisition_of(lock: Json) -> str:
+    uid, attempt = lock["metadata"]["uid"], lock.get("status", {}).get("attempt")
+    return f"{uid}.{attempt}" if attempt else str(uid)
 
 
 def _content(obj: Json) -> object:

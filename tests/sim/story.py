@@ -58,6 +58,7 @@ class Plan:
     meddling: bool
     capacity: int = 1
     scales: bool = False
+    joint: bool = False
 
     @classmethod
     def of(cls, seed: int | str) -> "Plan":
@@ -85,6 +86,7 @@ class Plan:
             meddling=sometimes(0.25),
             capacity=rng.choice([1, 1, 2, 3]),
             scales=rng.random() < 0.3,
+            joint=rng.random() < 0.35,
         )
 
     @property
@@ -109,6 +111,8 @@ class Story:
         self._plan = plan
         self._assets = ["vm", "db"] if plan.shared_target else ["vm"]
         self._targets = list(targets)
+        if plan.joint:
+            self._assets, self._targets = ["vm", "db", "web"], [*targets, "page"]
         self.judges = Judges(world.server.store, plan.strictness)
         self.operators: list[tuple[Operator, Process]] = []
         self._stricken: set[Operator] = set()
@@ -168,7 +172,8 @@ class Story:
                 admin, "POST", resources.DEPLOYMENTS.path(NAMESPACE), {**web, "metadata": {"name": "web"}}
             )
             scalable = [{**web, "name": "web"}]
-        for asset, targets in zip(self._assets, ([*named, *scalable], named[:1]), strict=False):
+        own = ([*named[:2], *scalable], named[:1] if self._plan.shared_target else [], named[2:])
+        for asset, targets in zip(self._assets, own, strict=False):
             body = {
                 "apiVersion": names.API_VERSION,
                 "kind": "Asset",
@@ -187,7 +192,7 @@ class Story:
             if user.startswith("job"):
                 run = Job(board, rng, self._assets, plan.capacity, end).run
             else:
-                run = Locker(board, admission, rng, self._assets, plan.capacity, end).run
+                run = Locker(board, admission, rng, self._assets, plan.capacity, end, joint=plan.joint).run
             clients.append(world.process(user, run))
         writer = Writer(world, self._random("writer"), [*users, "stranger"], self._targets, end)
         clients.append(world.process("writer", writer.run))

@@ -13,7 +13,7 @@ from assetlock.controller.clock import SystemClock
 from assetlock.controller.leadership import present_leader
 from assetlock.controller.revocation import revoke
 from assetlock.controller.tell import EventTeller
-from assetlock.core import names
+from assetlock.core import joint, names
 from assetlock.core.decision import (
     DeleteLease,
     PatchNamespace,
@@ -24,7 +24,7 @@ from assetlock.core.decision import (
 )
 from assetlock.core.messages import HeldBy
 from assetlock.core.observation import Observation, ObservedLease
-from assetlock.core.tenure import WITHHELD, Tenure, tenures_of
+from assetlock.core.tenure import Tenure, tenures_of
 from assetlock.kube.api import Api
 from assetlock.kube.errors import Conflict, Forbidden, NotFound, OutcomeUnknown
 from assetlock.kube.recorder import EventRecorder
@@ -113,7 +113,7 @@ async def _end(api: Api, namespace: str, tenure: Tenure) -> bool:
 def _is_of(tenure: Tenure, present: Object) -> bool:
     meta = present["metadata"]
     if tenure.lock_name:
-        return bool(meta["uid"] == tenure.acquisition.removesuffix(WITHHELD))
+        return bool(meta["uid"] == joint.lock_uid(tenure.acquisition))
     own = meta["labels"].get(names.ASSET_LABEL, "")
     return [now.acquisition for now in _tenures(meta["namespace"], own, [present])] == [tenure.acquisition]
 

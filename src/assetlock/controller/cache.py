@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from assetlock.core import names
+from assetlock.core import joint, names, queue
 from assetlock.core.closing import concerns
 from assetlock.model.asset import Asset
 from assetlock.model.assetlock import AssetLock
@@ -49,7 +49,21 @@ class WindowKey(NamedTuple):
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
-Key: TypeAlias = AssetKey | WindowKey
+class LockKey(NamedTuple):
+    """Which AssetLock over several assets: when it takes them is decided apart from each of them."""
+
+    namespace: str
+    name: str
+    kind: str = "AssetLock"
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+Concerned: TypeAlias = AssetKey | LockKey
+"""What an object that changed may matter to."""
+
+Key: TypeAlias = AssetKey | WindowKey | LockKey
 
 
 class _HasMetadata(Protocol):
@@ -112,13 +126,17 @@ class Cache:
         self.leases = Collection(Lease)
         self.windows = Collection(MaintenanceWindow)
         self._locks_of: dict[AssetKey, dict[str, AssetLock]] = defaultdict(dict)
+        self._joint_on: dict[AssetKey, dict[str, AssetLock]] = defaultdict(dict)
         self._locks_seen: dict[str, float] = {}
         self._locks_deleted: dict[str, int] = {}
         self._terms: dict[tuple[str, str], tuple[tuple[object, ...], float]] = {}
         self._slots: dict[AssetKey, dict[int, str]] = defaultdict(dict)
 
-    def put(self, raw: dict[str, Any], now: float) -> set[AssetKey]:
-        """Take in a version of any of the kinds; gives the assets that it changes something for."""
+    def put(self, raw: dict[str, Any], now: float) -> set[Concerned]:
+        """Take in a version of any of the kinds; gives the assets and locks that it changes something for."""
+        return self._with_joint(self._put(raw, now))
+
+    def _put(self, raw: dict[str, Any], now: float) -> set[AssetKey]:
         kind = raw["kind"]
         if kind == "MaintenanceWindow":
             old_window, window = self.windows.put(raw)
@@ -132,20 +150,20 @@ class Cache:
             old_lock, lock = self.locks.put(raw)
             if lock is None or lock is old_lock:
                 return set()
-            self._forget(old_lock)
-            key = key_of_lock(lock)
-            self._locks_of[key][lock.metadata.name] = lock
             self._locks_seen.setdefault(lock.metadata.uid, now)
-            return {key}
+            return self._forget(old_lock) | self._file(lock)
         if not _is_lock(raw["metadata"]):
-            return self.remove(raw)
+            return self._remove_raw(raw)
         old_lease, lease = self.leases.put(raw)
         if lease is None or lease is old_lease:
             return set()
         return self._note_term(lease, now)
 
-    def remove(self, raw: dict[str, Any]) -> set[AssetKey]:
+    def remove(self, raw: dict[str, Any]) -> set[Concerned]:
         """Take in that this very version was the object's last."""
+        return self._with_joint(self._remove_raw(raw))
+
+    def _remove_raw(self, raw: dict[str, Any]) -> set[AssetKey]:
         meta, version = raw["metadata"], int(raw["metadata"]["resourceVersion"])
         if raw["kind"] == "AssetLock" and "uid" in meta:
             self._locks_deleted[meta["uid"]] = version
@@ -160,24 +178,43 @@ class Cache:
         known = self._collection(kind).get(namespace, name)
         return _version(known) if known else -1
 
-    def vanished(self, kind: str, namespace: str, name: str, version: int) -> set[AssetKey]:
+    def vanished(self, kind: str, namespace: str, name: str, version: int) -> set[Concerned]:
         """Take in that a live read did not find an object that was known in ``version`` when it began."""
-        return self._remove(kind, namespace, name, version)
+        return self._with_joint(self._remove(kind, namespace, name, version))
 
-    def replace(self, kind: str, raws: list[dict[str, Any]], version: int, now: float) -> set[AssetKey]:
+    def replace(self, kind: str, raws: list[dict[str, Any]], version: int, now: float) -> set[Concerned]:
         """Take in a whole list, as of ``version``."""
         changed: set[AssetKey] = set()
         for raw in raws:
-            changed |= self.put({**raw, "kind": kind}, now)
+            changed |= self._put({**raw, "kind": kind}, now)
         for gone in self._collection(kind).missing_from(raws, version):
             changed |= self._remove(kind, gone.metadata.namespace or "", gone.metadata.name, version)
         if kind == "AssetLock":
             self._locks_deleted = {uid: at for uid, at in self._locks_deleted.items() if at > version}
-        return changed
+        return self._with_joint(changed)
 
     def locks_of(self, key: AssetKey) -> tuple[AssetLock, ...]:
         """The AssetLocks that name this asset."""
         return tuple(self._locks_of.get(key, {}).values())
+
+    def leases_elsewhere(self, key: AssetKey) -> dict[str, tuple[SeenLease, ...]]:
+        """By acquisition, what locks over several assets have besides this one."""
+        return {
+            acquisition: found
+            for lock in self._joint_on.get(key, {}).values()
+            if not queue.has_ended(lock) and (found := self._leases_beside(key, lock))
+            for acquisition in [joint.acquisition_of(lock)]
+        }
+
+    def _leases_beside(self, key: AssetKey, lock: AssetLock) -> tuple[SeenLease, ...]:
+        acquisition = joint.acquisition_of(lock)
+        return tuple(
+            seen
+            for other in _keys_of(lock)
+            if other != key
+            for seen in self.leases_of(other)
+            if seen.lease.metadata.annotations.get(names.ACQUISITION_ANNOTATION) == acquisition
+        )
 
     def locks_seen(self, key: AssetKey) -> dict[str, float]:
         """When each of them was first seen, by UID."""
@@ -194,6 +231,10 @@ class Cache:
     def known(self) -> set[AssetKey]:
         """Every asset that anything is known of."""
         return {_key_of_asset(asset) for asset in self.assets} | set(self._locks_of) | set(self._slots)
+
+    def known_joint(self) -> set[LockKey]:
+        """Every lock over several assets."""
+        return {lock_key(lock) for locks in self._joint_on.values() for lock in locks.values()}
 
     def windows_of(self, key: AssetKey) -> tuple[MaintenanceWindow, ...]:
         """The windows in the asset's namespace that are about it."""
@@ -247,23 +288,43 @@ class Cache:
         if kind == "Asset":
             return {_key_of_asset(gone)}
         if kind == "AssetLock":
-            self._forget(gone)
             self._locks_seen.pop(gone.metadata.uid, None)
-            return {key_of_lock(gone)}
+            return self._forget(gone)
         key, slot = _slot_of(gone)
         self._terms.pop((namespace, name), None)
         self._slots[key].pop(slot, None)
         if not self._slots[key]:
             del self._slots[key]
-        return {key}
+        return {key} | self._taken_together_with(gone)
 
-    def _forget(self, lock: AssetLock | None) -> None:
+    def _file(self, lock: AssetLock) -> set[AssetKey]:
+        keys = _keys_of(lock)
+        for index in self._indexes_of(lock):
+            for key in keys:
+                index[key][lock.metadata.name] = lock
+        return keys
+
+    def _forget(self, lock: AssetLock | None) -> set[AssetKey]:
         if lock is None:
-            return
-        key = key_of_lock(lock)
-        self._locks_of[key].pop(lock.metadata.name, None)
-        if not self._locks_of[key]:
-            del self._locks_of[key]
+            return set()
+        keys = _keys_of(lock)
+        for index in self._indexes_of(lock):
+            for key in keys:
+                index[key].pop(lock.metadata.name, None)
+                if not index[key]:
+                    del index[key]
+        return keys
+
+    def _indexes_of(self, lock: AssetLock) -> list[dict[AssetKey, dict[str, AssetLock]]]:
+        return [self._locks_of, self._joint_on] if joint.is_joint(lock) else [self._locks_of]
+
+    def _with_joint(self, keys: set[AssetKey]) -> set[Concerned]:
+        """These, with the locks over several assets that a change of one of these may matter to."""
+        concerned: set[Concerned] = {*keys}
+        for key in keys:
+            locks = list(self._joint_on.get(key, {}).values())
+            concerned |= {lock_key(lock) for lock in queue.joint_to_look_at(locks)}
+        return concerned
 
     def _note_term(self, lease: Lease, now: float) -> set[AssetKey]:
         key, slot = _slot_of(lease)
@@ -277,12 +338,22 @@ class Cache:
         )
         if self._terms.get(where, (None,))[0] != term:
             self._terms[where] = (term, now)
-        return {key}
+        return {key} | self._taken_together_with(lease)
+
+    def _taken_together_with(self, lease: Lease) -> set[AssetKey]:
+        """The other assets of the lock that has this Lease, or had it, if it is for several: they end together."""
+        name = lease.metadata.annotations.get(names.LOCK_ANNOTATION, "")
+        lock = self.locks.get(lease.metadata.namespace or "", name)
+        return _keys_of(lock) if lock and joint.is_joint(lock) and not queue.has_ended(lock) else set()
 
 
-def key_of_lock(lock: AssetLock) -> AssetKey:
-    """The asset that the lock is for."""
-    return AssetKey(lock.metadata.namespace or "", lock.spec.asset_name)
+def lock_key(lock: AssetLock) -> LockKey:
+    """The key of a lock over several assets."""
+    return LockKey(lock.metadata.namespace or "", lock.metadata.name)
+
+
+def _keys_of(lock: AssetLock) -> set[AssetKey]:
+    return {AssetKey(lock.metadata.namespace or "", name) for name in joint.assets_of(lock)}
 
 
 def _key_of_asset(asset: Asset) -> AssetKey:

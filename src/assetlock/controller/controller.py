@@ -10,15 +10,18 @@ import asyncio
 import logging
 from typing import Any
 
-from assetlock.controller.cache import Cache, Key, WindowKey
+from assetlock.controller.cache import Cache, Key, LockKey, WindowKey
 from assetlock.controller.clock import Clock
+from assetlock.controller.jointly import Jointly
 from assetlock.controller.namespaces import Namespaces, needed_by
+from assetlock.controller.observing import Observing
 from assetlock.controller.permits import Permits
 from assetlock.controller.pods import Pods
-from assetlock.controller.reconciler import Reconciler, Teller
+from assetlock.controller.reconciler import Reconciler
 from assetlock.controller.targets import Targets
 from assetlock.controller.windows import Windows
 from assetlock.controller.workqueue import WorkQueue
+from assetlock.controller.writing import Teller, Writing
 from assetlock.core import names
 from assetlock.core.observation import Limits
 from assetlock.kube.api import Api
@@ -52,17 +55,28 @@ class Controller:
         self._namespaces = Namespaces(api, clock, self._queue.add)
         self._pods = Pods(api, clock, self._queue.add)
         self._permits = Permits(api, discovery, clock, self._queue.add)
-        self._reconciler = Reconciler(
+        observing = Observing(self._cache, clock, limits)
+        writing = Writing(
             api,
             self._cache,
             self._targets,
             self._namespaces,
             self._pods,
-            self._permits,
             clock,
             teller,
-            limits,
+            changed=self._queue.add,
         )
+        self._reconciler = Reconciler(
+            self._cache,
+            observing,
+            writing,
+            self._targets,
+            self._namespaces,
+            self._pods,
+            self._permits,
+            clock,
+        )
+        self._jointly = Jointly(self._cache, observing, writing, clock)
         self._windows = Windows(api, self._cache, clock)
         self._relist = asyncio.Event()
         self._listed_at: float | None = None
@@ -119,6 +133,8 @@ class Controller:
     async def _reconcile(self, key: Key) -> float | None:
         if isinstance(key, WindowKey):
             return await self._windows.reconcile(key)
+        if isinstance(key, LockKey):
+            return await self._jointly.reconcile(key)
         return await self._reconciler.reconcile(key)
 
     async def _keep_listing(self) -> None:
@@ -153,6 +169,8 @@ class Controller:
         if self._listed_at is None:
             for key in self._cache.known():
                 self._queue.add(key)
+            for lock in self._cache.known_joint():
+                self._queue.add(lock)
         for window in self._cache.known_windows():
             self._queue.add(window)
         self._targets.retire(self._cache.known())

@@ -9,16 +9,18 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
-from assetlock.controller.cache import AssetKey, Cache
+from assetlock.controller.cache import AssetKey, Cache, Concerned
 from assetlock.controller.clock import Clock
 from assetlock.controller.namespaces import Namespaces
+from assetlock.controller.observing import Observing
 from assetlock.controller.permits import Permits
 from assetlock.controller.pods import Pods
-from assetlock.controller.reconciler import Reconciler, Teller
+from assetlock.controller.reconciler import Reconciler
 from assetlock.controller.targets import Targets
+from assetlock.controller.writing import Teller, Writing
 from assetlock.core import names
 from assetlock.core.decision import Write
-from assetlock.core.observation import Limits, Observation, ObservedLease, ObservedNamespace, ObservedTarget
+from assetlock.core.observation import Limits, ObservedNamespace, ObservedTarget
 from assetlock.core.revoking import revocation_of
 from assetlock.kube.api import Api
 from assetlock.kube.discovery import Discovery
@@ -27,7 +29,7 @@ from assetlock.model.asset import Asset
 
 
 async def revoke(
-    api: Api, clock: Clock, key: AssetKey, by: str, teller: Teller, wrote: Callable[[AssetKey, Write], None]
+    api: Api, clock: Clock, key: AssetKey, by: str, teller: Teller, wrote: Callable[[Concerned, Write], None]
 ) -> list[str]:
     """Make the holder's AssetLock terminal, clear the Lease, the Asset's holders, the stamps and the guards.
 
@@ -42,18 +44,16 @@ async def revoke(
         for watching in (targets, namespaces, pods):
             open_watches.push_async_callback(watching.close)
         await _look(api, cache, clock, key)
+        revocation = revocation_of(Observing(cache, clock, Limits()).observe(key), by)
         reconciler = Reconciler(
-            api,
             cache,
+            Observing(cache, clock, Limits(), revocation=revocation),
+            Writing(api, cache, targets, namespaces, pods, clock, teller, changed=_nobody, wrote=wrote),
             targets,
             namespaces,
             pods,
             Permits(api, discovery, clock, _nobody),
             clock,
-            teller,
-            Limits(),
-            revocation=revocation_of(_observed(cache, clock, key), by),
-            wrote=wrote,
         )
         await reconciler.reconcile(key)
         asset = cache.assets.get(key.namespace, key.name)
@@ -61,7 +61,7 @@ async def revoke(
         return list(_left(key, asset, found, await namespaces.observe(key, asset)))
 
 
-def _nobody(_: AssetKey) -> None:
+def _nobody(_: Concerned) -> None:
     """Tell nobody of a change: there is one look only."""
 
 
@@ -73,19 +73,6 @@ async def _look(api: Api, cache: Cache, clock: Clock, key: AssetKey) -> None:
         cache.replace(resource.kind, found.items, int(found.resource_version), clock.monotonic())
     asset = await api.get(ASSETS, key.namespace, key.name)
     cache.put({**asset, "kind": ASSETS.kind}, clock.monotonic())
-
-
-def _observed(cache: Cache, clock: Clock, key: AssetKey) -> Observation:
-    """Who holds; targets don't matter to that."""
-    now = clock.now()
-    return Observation(
-        now=now,
-        namespace=key.namespace,
-        name=key.name,
-        asset=cache.assets.get(key.namespace, key.name),
-        locks=cache.locks_of(key),
-        leases=tuple(ObservedLease(slot, lease, now) for slot, lease, _ in cache.leases_of(key)),
-    )
 
 
 def _left(

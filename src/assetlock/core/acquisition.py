@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
-from assetlock.core import names, pods, queue, windowlocks
+from assetlock.core import joint, names, pods, queue, windowlocks
 from assetlock.core.identity import QUARANTINE
 from assetlock.core.messages import shortened
 from assetlock.core.observation import Observation, ObservedLease
 from assetlock.core.pods import Fate, PodRef
-from assetlock.core.tenure import WITHHELD, Tenure, acquisition_id
+from assetlock.core.tenure import Tenure, acquisition_id, lock_of
 from assetlock.model.asset import Holder
 from assetlock.model.assetlock import AssetLock, LockState
 from assetlock.model.times import format_time
@@ -37,6 +37,7 @@ class Acquisition:
 
     ``lock`` is its AssetLock, if it is known. ``recorded`` is what the Asset's status says about it, once its token
     is fixed. ``ending`` is why it is over; ``None`` while it stands. ``fate`` is what is known of the pod behind it.
+    ``told`` is the token that its AssetLock has told.
     """
 
     tenure: Tenure
@@ -44,6 +45,7 @@ class Acquisition:
     recorded: Holder | None
     ending: Ending | None
     fate: Fate
+    told: int | None = None
 
     @property
     def id(self) -> str:
@@ -69,7 +71,7 @@ class Acquisition:
     def token_announced(self) -> int | None:
         """The token that the holder has been told; ``None`` before that."""
         if self.lock is not None:
-            return self.lock.status.fencing_token if self.lock.status.state is LockState.HELD else None
+            return self.told
         told = self.primary.lease.metadata.annotations.get(names.TOKEN_ANNOTATION, "")
         return int(told) if told.isdecimal() else None
 
@@ -79,7 +81,7 @@ class Acquisition:
         if self.recorded is None:
             return False
         if self.lock is not None:
-            return self.lock.status.state is LockState.HELD
+            return self.lock.status.state is LockState.HELD or self.told == self.recorded.fencing_token
         return self.token_announced == self.recorded.fencing_token
 
 
@@ -107,26 +109,35 @@ def lacks_slots(lock: AssetLock, tenure: Tenure, capacity: int) -> bool:
     return needs_all(lock) and not set(range(capacity)) <= set(tenure.slots)
 
 
+def is_complete(observation: Observation, lock: AssetLock, tenure: Tenure) -> bool:
+    """Whether the lock has all that it needs, here and on its other assets."""
+    all_here = not lacks_slots(lock, tenure, observation.capacity)
+    return all_here and joint.has_all(lock, observation.name, tenure.elsewhere)
+
+
 def acquired(observation: Observation, tenure: Tenure, *, unfenceable: str | None) -> Acquisition:
     """What a tenure comes to. ``unfenceable``: why a target can't be fenced."""
     asset = observation.asset
     lock = None
     if tenure.lock_name is not None:
-        lock = next((k for k in observation.locks if k.metadata.uid == tenure.acquisition), None)
+        lock = lock_of(observation, tenure.acquisition)
     holders = asset.status.holders if asset else []
     recorded = next((holder for holder in holders if holder.acquisition == tenure.acquisition), None)
     pod = pods.holds_for(lock) if lock else pods.pod_of_lease(tenure.leases[0].lease)
     ending = (
-        (_end_of_withholding(observation, tenure) if tenure.withheld else _ending(tenure, lock))
+        (_end_of_withholding(observation, tenure) if tenure.withheld else _ending(observation, tenure, lock))
         or _loss(observation, tenure, lock, recorded)
         or _failing(observation, lock, pod, unfenceable)
         or (None if unfenceable else _sent_away(observation, lock))
         or _handed_over(observation, tenure, unfenceable)
     )
-    return Acquisition(tenure, lock, recorded, ending, fate_of(observation, pod))
+    told = joint.token_told(lock, observation.name) if lock else None
+    return Acquisition(tenure, lock, recorded, ending, fate_of(observation, pod), told)
 
 
-def _ending(tenure: Tenure, lock: AssetLock | None) -> Ending | None:
+def _ending(observation: Observation, tenure: Tenure, lock: AssetLock | None) -> Ending | None:
+    if lock is None and any(joint.is_given_back(tenure.acquisition, other) for other in observation.locks):
+        return Ending(LockState.RELEASED, "GivenBack", "another of the lock's assets could not be had")
     if tenure.lock_name is not None and lock is None:
         return Ending(LockState.RELEASED, "Deleted", "its AssetLock was deleted", confirmed=False)
     if lock is not None and lock.status.state is not None and queue.has_ended(lock):
@@ -138,7 +149,7 @@ def _ending(tenure: Tenure, lock: AssetLock | None) -> Ending | None:
 
 def _end_of_withholding(observation: Observation, tenure: Tenure) -> Ending | None:
     """A quarantine is over when its AssetLock is deleted. Without an Asset there is nothing to keep from anybody."""
-    uid = tenure.acquisition.removesuffix(WITHHELD)
+    uid = joint.lock_uid(tenure.acquisition)
     quarantined = tenure.identity == QUARANTINE
     lock = next((k for k in observation.locks if k.metadata.uid == uid), None)
     if quarantined and (lock is None or lock.metadata.deletion_timestamp is not None):
@@ -159,7 +170,7 @@ def _loss(
         return Ending(LockState.REVOKED, "Revoked", f"revoked by {revocation.by}")
     if recorded is not None and lock is not None and not set(recorded.slots) <= set(tenure.slots):
         return Ending(LockState.REVOKED, "LeaseLost", "one of its Leases was deleted or taken over")
-    collecting = lock is not None and recorded is None and lacks_slots(lock, tenure, observation.capacity)
+    collecting = lock is not None and recorded is None and not is_complete(observation, lock, tenure)
     if tenure.expires is None or tenure.deadline is None or tenure.deadline > observation.now or collecting:
         return None
     message = f"not renewed by {format_time(tenure.expires)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from assetlock.core import names
+from assetlock.core import joint, names
 from assetlock.core.acquisition import Acquisition
 from assetlock.core.decision import ConfirmAsset, ConfirmLease, ConfirmLockGone, ConfirmPod
 from assetlock.core.observation import ObservedLease
@@ -12,6 +12,7 @@ from assetlock.core.situation import Situation
 from assetlock.core.stamp import StampedHolder
 from assetlock.core.tenure import WITHHELD
 from assetlock.model.asset import Holder
+from assetlock.model.assetlock import AssetLock
 
 
 def confirm_slots(situation: Situation, slots: Iterable[int]) -> tuple[ConfirmLease, ...]:
@@ -71,7 +72,7 @@ def _confirm_end(acquisition: Acquisition) -> tuple[ConfirmLockGone | ConfirmPod
         return (ConfirmPod(ending.pod, ended=True),)
     if ending is None or ending.confirmed or name is None:
         return ()
-    return (ConfirmLockGone(name, acquisition.id.removesuffix(WITHHELD)),)
+    return (ConfirmLockGone(name, joint.lock_uid(acquisition.id)),)
 
 
 def confirm_former_gone(situation: Situation) -> tuple[ConfirmLease | ConfirmLockGone, ...]:
@@ -84,5 +85,11 @@ def confirm_former_gone(situation: Situation) -> tuple[ConfirmLease | ConfirmLoc
 def _confirm_gone(situation: Situation, holder: Holder) -> tuple[ConfirmLease | ConfirmLockGone, ...]:
     if holder.lock is None or holder.acquisition.endswith(WITHHELD):
         return confirm_slots(situation, holder.slots)
-    known = {lock.metadata.uid for lock in situation.observation.locks}
-    return () if holder.acquisition in known else (ConfirmLockGone(holder.lock, holder.acquisition),)
+    if any(_has_had(lock, holder.acquisition) for lock in situation.observation.locks):
+        return ()
+    return (ConfirmLockGone(holder.lock, joint.lock_uid(holder.acquisition)),)
+
+
+def _has_had(lock: AssetLock, acquisition: str) -> bool:
+    """Whether it is the lock's present acquisition, or an earlier attempt of it."""
+    return joint.acquisition_of(lock) == acquisition or joint.is_given_back(acquisition, lock)

@@ -54,9 +54,13 @@ class ConfirmLockGone:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConfirmAsset:
-    """Go on only if the Asset, read live, still has this resourceVersion (``None``: does not exist)."""
+    """Go on only if the Asset, read live, still has this resourceVersion (``None``: does not exist).
+
+    ``name`` is ``None`` for the asset that is decided about.
+    """
 
     resource_version: str | None
+    name: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Collection, Sequence
 
-from assetlock.core import lock_status, queue
+from assetlock.core import joint, lock_status, queue
 from assetlock.core.acquisition import Acquisition, Ending, needs_all
 from assetlock.core.confirming import confirm_leases, confirm_slots
 from assetlock.core.decision import (
@@ -28,14 +28,14 @@ def end_locks(situation: Situation) -> Decision | None:
         lock, ending = acquisition.lock, acquisition.ending
         if lock is not None and ending is not None and not queue.has_ended(lock):
             confirm = _confirm_ending(situation, acquisition, ending)
-            return Decision(confirm=confirm, writes=(_finish(situation, lock, ending),))
+            return Decision(confirm=confirm, writes=(finish(situation, lock, ending),))
     known = {acquisition.id for acquisition in situation.acquisitions}
     recorded = {holder.acquisition for holder in situation.former}
     for lock in situation.observation.locks:
-        if lock.metadata.uid not in known and _may_be_announced(lock, recorded):
+        if joint.acquisition_of(lock) not in known and _may_be_announced(lock, recorded):
             lost = Ending(LockState.REVOKED, "LeaseLost", "its Lease was deleted or taken over")
             confirm = confirm_slots(situation, _slots_of(situation, lock))
-            return Decision(confirm=confirm, writes=(_finish(situation, lock, lost),))
+            return Decision(confirm=confirm, writes=(finish(situation, lock, lost),))
     return None
 
 
@@ -43,7 +43,7 @@ def _confirm_ending(
     situation: Situation, acquisition: Acquisition, ending: Ending
 ) -> tuple[Confirmation, ...]:
     if ending.reason in ("Expired", "Quarantined"):
-        return confirm_leases(acquisition.tenure.leases)
+        return confirm_leases((*acquisition.tenure.leases, *acquisition.tenure.elsewhere))
     if ending.reason == "AssetDeleted":
         return (ConfirmAsset(None),)
     if ending.pod is not None:
@@ -58,8 +58,9 @@ def give_up(situation: Situation) -> Decision | None:
     observation = situation.observation
     held = {holder.id for holder in situation.holders}
     for lock in observation.locks:
-        uid = lock.metadata.uid
-        if uid in situation.patient or uid in held or not queue.is_pending(lock):
+        if lock.metadata.uid in situation.patient or not queue.is_pending(lock):
+            continue
+        if joint.acquisition_of(lock) in held or not _is_decided_here(situation, lock):
             continue
         if lock.metadata.deletion_timestamp is not None:
             ending = Ending(LockState.RELEASED, "Deleted", "deleted while it waited")
@@ -72,7 +73,7 @@ def give_up(situation: Situation) -> Decision | None:
         elif situation.takes_nothing(lock):
             missing = f"there is no lock {lock.spec.take_over} on the asset to take over from"
             ending = Ending(LockState.FAILED, "NothingToTakeOver", missing)
-        elif not queue.waits_at_all(lock) or queue.ran_out(observation, lock):
+        elif not joint.is_joint(lock) and (not queue.waits_at_all(lock) or queue.ran_out(observation, lock)):
             reason, why = lock_status.waiting_for(situation, lock)
             waited = f"waited {lock.spec.wait}; " if queue.waits_at_all(lock) else ""
             hint = "" if waited else "; set spec.wait to queue"
@@ -83,8 +84,13 @@ def give_up(situation: Situation) -> Decision | None:
         confirm = _confirm_taken(situation, lock)
         if ending.pod is not None:
             confirm = (ConfirmPod(ending.pod, ended=True),)
-        return Decision(confirm=confirm, writes=(_finish(situation, lock, ending),))
+        return Decision(confirm=confirm, writes=(finish(situation, lock, ending),))
     return None
+
+
+def _is_decided_here(situation: Situation, lock: AssetLock) -> bool:
+    """Whether this asset is where it is decided of the lock what need not be decided of each of its assets."""
+    return joint.assets_of(lock)[:1] == (situation.observation.name,)
 
 
 def _confirm_taken(situation: Situation, lock: AssetLock) -> tuple[Confirmation, ...]:
@@ -102,7 +108,8 @@ def forget(situation: Situation) -> Decision | None:
     writes = [
         DeleteLock(lock.metadata.name, lock.metadata.uid, lock.metadata.resource_version)
         for lock in situation.observation.locks
-        if not acquisitions & {lock.metadata.uid, lock.metadata.uid + WITHHELD}
+        if not joint.is_joint(lock)
+        and not acquisitions & {lock.metadata.uid, lock.metadata.uid + WITHHELD}
         and lock.metadata.deletion_timestamp is None
         and (moment := forget_at(lock)) is not None
         and moment <= situation.observation.now
@@ -117,7 +124,8 @@ def forget_at(lock: AssetLock) -> datetime.datetime | None:
     return lock.status.finish_time + datetime.timedelta(seconds=lock.spec.ttl_seconds_after_finished)
 
 
-def _finish(situation: Situation, lock: AssetLock, ending: Ending) -> WriteLockStatus:
+def finish(situation: Situation, lock: AssetLock, ending: Ending) -> WriteLockStatus:
+    """The write that makes an AssetLock terminal."""
     bad = ending.state is not LockState.RELEASED
     told = Happening.about(lock, str(ending.state), ending.message, warning=bad)
     status = lock_status.finished(situation, lock, ending)
@@ -126,10 +134,12 @@ def _finish(situation: Situation, lock: AssetLock, ending: Ending) -> WriteLockS
 
 def _may_be_announced(lock: AssetLock, recorded: Collection[str]) -> bool:
     """Whether it was announced, or recorded, so that one who slept since may yet announce it."""
-    return lock.status.state is LockState.HELD or (lock.metadata.uid in recorded and queue.is_pending(lock))
+    return lock.status.state is LockState.HELD or (
+        joint.acquisition_of(lock) in recorded and queue.is_pending(lock)
+    )
 
 
 def _slots_of(situation: Situation, lock: AssetLock) -> Sequence[int]:
-    former = (holder for holder in situation.former if holder.acquisition == lock.metadata.uid)
+    former = (holder for holder in situation.former if holder.acquisition == joint.acquisition_of(lock))
     recorded = next(former, None)
     return recorded.slots if recorded else range(situation.observation.capacity)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assetlock.core import asset_status, leases, lock_status, pods, queue, terms
+from assetlock.core import asset_status, joint, leases, lock_status, pods, queue, terms
 from assetlock.core.acquisition import Acquisition, needs_all
 from assetlock.core.confirming import confirm_ended, confirm_former_gone, confirm_not_over
 from assetlock.core.decision import (
@@ -40,7 +40,7 @@ def pass_on(situation: Situation) -> Decision | None:
             ReplaceLease(body) if situation.vacant[slot] else CreateLease(body)
             for slot, body in zip(slots, bodies, strict=True)
         )
-        confirm = (*confirm_ended(situation, left), *_confirm_alive(lock))
+        confirm = (*confirm_ended(situation, left), *confirm_alive(lock))
         return Decision(confirm=confirm, writes=tuple(writes))
     left = [
         observed for observed in situation.vacant.values() if observed and not leases.rests(observed.lease)
@@ -62,32 +62,43 @@ def _claims(situation: Situation) -> Iterator[tuple[AssetLock, list[int], Observ
     for lock in situation.waiters:
         if situation.gate.refusal(lock):
             continue
-        slots = _within_reach(situation, lock)
+        if joint.is_joint(lock):
+            if joint.steps_aside(lock):
+                continue
+            return
+        slots = within_reach(situation, lock)
         if slots:
             yield lock, slots, None
         if slots or queue.waits_at_all(lock):
             return
 
 
-def _within_reach(situation: Situation, lock: AssetLock) -> list[int]:
-    """The slots that the lock may claim now. One that does not wait takes what it needs at once, or nothing."""
+def within_reach(situation: Situation, lock: AssetLock) -> list[int]:
+    """The slots that the lock may claim now.
+
+    One that does not wait, or needs other assets as well, takes what it needs here at once, or nothing.
+    """
     vacant = [slot for slot in range(situation.observation.capacity) if slot in situation.vacant]
     if not needs_all(lock):
         room = situation.has_room(situation.holders)
         return (
             [min(vacant, key=lambda slot: (situation.vacant[slot] is None, slot))] if vacant and room else []
         )
-    own = next((a.tenure.slots for a in situation.collectors if a.id == lock.metadata.uid), [])
+    own = next((a.tenure.slots for a in situation.collectors if a.id == joint.acquisition_of(lock)), [])
     suffices = not situation.holders and len({*vacant, *own}) >= situation.observation.capacity
-    return vacant if suffices or queue.waits_at_all(lock) else []
+    collects = queue.waits_at_all(lock) and not joint.is_joint(lock)
+    return vacant if suffices or collects else []
 
 
 def _give_back(situation: Situation) -> Decision | None:
-    """Only the first in line that needs all slots collects them: the Leases of others that don't hold go."""
+    """Only the first in line that needs all slots collects them: the Leases of others that don't hold go.
+
+    A lock over several assets gives them back for all of them at once, elsewhere.
+    """
     asset = situation.observation.asset
-    in_line = (lock for lock in situation.waiters if needs_all(lock) and queue.waits_at_all(lock))
-    first = next(in_line, None)
-    others = {lock.metadata.uid for lock in situation.waiters} - {first.metadata.uid if first else ""}
+    waiters = [lock for lock in situation.waiters if not joint.is_joint(lock)]
+    first = next((lock for lock in waiters if needs_all(lock) and queue.waits_at_all(lock)), None)
+    others = {lock.metadata.uid for lock in waiters} - {first.metadata.uid if first else ""}
     for collector in situation.collectors:
         if asset is not None and collector.id in others:
             freed = tuple(_freeing(situation, observed) for observed in collector.tenure.leases)
@@ -146,12 +157,17 @@ def announce(situation: Situation) -> Decision | None:
         patch = leases.announcement(holder.primary.lease, entry.fencing_token)
         return Decision(writes=(AnnounceOnLease(holder.primary.name, patch, tells=(told,)),))
     note = f"asset {situation.observation.name} locked for {entry.identity}, token {entry.fencing_token}"
-    tells = (
-        Happening.about(holder.lock, "Acquired", note),
-        Happening.about(asset, "Locked", f"{note} ({holder.lock.metadata.name})"),
-    )
-    status = lock_status.held(situation, holder, holder.lock, entry)
+    locked = Happening.about(asset, "Locked", f"{note} ({holder.lock.metadata.name})")
+    fenced = joint.tell(holder.lock, situation.observation.name, entry.fencing_token)
+    if joint.is_joint(holder.lock) and not joint.is_whole(holder.lock, fenced):
+        status = lock_status.fenced(situation, holder.lock, fenced)
+        body = lock_status.body(situation, holder.lock, status)
+        return Decision(writes=(WriteLockStatus(body, tells=(locked,)),))
+    if joint.is_joint(holder.lock):
+        note = f"assets {', '.join(joint.assets_of(holder.lock))} locked for {entry.identity}"
+    status = lock_status.held(situation, holder, holder.lock, entry, fenced)
     body = lock_status.body(situation, holder.lock, status)
+    tells = (Happening.about(holder.lock, "Acquired", note), locked)
     return Decision(writes=(WriteLockStatus(body, tells=tells),))
 
 
@@ -159,14 +175,14 @@ def renew(situation: Situation) -> Decision | None:
     """A changed ``ttl``, policy or maintenance window starts a new term."""
     observation = situation.observation
     for holder in situation.holders:
-        if holder.lock is None:
+        if holder.lock is None or joint.is_joint(holder.lock):
             continue
         if not terms.is_right(observation, holder.lock, holder.tenure):
             return Decision(writes=(ReplaceLease(leases.renewed(observation, holder, holder.lock)),))
     return None
 
 
-def _confirm_alive(lock: AssetLock) -> tuple[ConfirmPod, ...]:
+def confirm_alive(lock: AssetLock) -> tuple[ConfirmPod, ...]:
     """A waiter's pod may have ended unseen: not every one is watched."""
     pod = pods.holds_for(lock)
     return (ConfirmPod(pod, ended=False),) if pod else ()

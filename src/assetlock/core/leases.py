@@ -9,6 +9,7 @@ from assetlock.core import names, tenure, terms
 from assetlock.core.acquisition import Acquisition
 from assetlock.core.decision import Body
 from assetlock.core.identity import QUARANTINE, Identity
+from assetlock.core.joint import acquisition_of
 from assetlock.core.observation import Observation, ObservedLease
 from assetlock.core.situation import identity_of
 from assetlock.model.asset import Holder
@@ -19,10 +20,17 @@ from assetlock.model.times import format_micro_time
 _KEPT = {names.KEEP_ANNOTATION: "true"}
 
 
-def claimed(observation: Observation, slot: int, lock: AssetLock, like: ObservedLease | None = None) -> Body:
+def claimed(
+    observation: Observation,
+    slot: int,
+    lock: AssetLock,
+    like: ObservedLease | None = None,
+    lasts: datetime.timedelta | None = None,
+) -> Body:
     """The Lease of a slot as ``lock`` will have it: a new one, or the present one, handed over in a single write.
 
-    ``like``: a Lease that the lock holds already; one more of its slots then gives it no new term.
+    ``like``: a Lease that the lock holds already; one more of its slots then gives it no new term. ``lasts`` is how
+    long its term is, if not only this asset decides on that.
     """
     present = observation.lease(slot)
     lease = present.lease if present else None
@@ -30,14 +38,14 @@ def claimed(observation: Observation, slot: int, lock: AssetLock, like: Observed
     term = like.lease.spec if like else None
     spec = {
         "holderIdentity": f"{lock.metadata.name}_{lock.metadata.uid}",
-        "leaseDurationSeconds": _seconds(observation, lock),
+        "leaseDurationSeconds": _seconds(observation, lock, lasts),
         "acquireTime": format_micro_time(term.acquire_time) if term and term.acquire_time else now,
         "renewTime": format_micro_time(term.renew_time) if term and term.renew_time else now,
         "leaseTransitions": (lease.spec.lease_transitions or 0) + 1 if lease else 0,
     }
     annotations = {
         names.OWNER_ANNOTATION: str(identity_of(lock)),
-        names.ACQUISITION_ANNOTATION: lock.metadata.uid,
+        names.ACQUISITION_ANNOTATION: acquisition_of(lock),
         names.LOCK_ANNOTATION: lock.metadata.name,
         **(_KEPT if lease and is_kept(lease) else {}),
     }
@@ -73,14 +81,19 @@ def withheld(
     return _body(observation, slot, lease, annotations, spec)
 
 
-def renewed(observation: Observation, acquisition: Acquisition, lock: AssetLock) -> Body:
+def renewed(
+    observation: Observation,
+    acquisition: Acquisition,
+    lock: AssetLock,
+    lasts: datetime.timedelta | None = None,
+) -> Body:
     """The first Lease of ``lock`` with a new term from now on, which no other of its Leases outlasts."""
-    observed = acquisition.primary
+    observed, held = acquisition.primary, acquisition.tenure
     old = observed.lease.spec
-    others = (other.lease.spec.renew_time for other in acquisition.tenure.leases[1:])
+    others = (other.lease.spec.renew_time for other in (*held.leases[1:], *held.elsewhere))
     spec = {
         "holderIdentity": old.holder_identity,
-        "leaseDurationSeconds": _seconds(observation, lock),
+        "leaseDurationSeconds": _seconds(observation, lock, lasts),
         "acquireTime": format_micro_time(old.acquire_time or observation.now),
         "renewTime": format_micro_time(max([observation.now, *filter(None, others)])),
         "leaseTransitions": old.lease_transitions or 0,
@@ -115,8 +128,8 @@ def announcement(lease: Lease, token: int) -> Body:
     }
 
 
-def _seconds(observation: Observation, lock: AssetLock) -> int:
-    return int(terms.length(observation, lock).total_seconds())
+def _seconds(observation: Observation, lock: AssetLock, lasts: datetime.timedelta | None) -> int:
+    return int((lasts or terms.length(observation, lock)).total_seconds())
 
 
 def _body(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assetlock.core import reporting, tenure
+from assetlock.core import joint, reporting, tenure
 from assetlock.core.acquisition import Acquisition, Ending
 from assetlock.core.decision import Body
 from assetlock.core.identity import QUARANTINE
 from assetlock.core.situation import Situation
 from assetlock.model.asset import Holder
-from assetlock.model.assetlock import AssetLock, AssetLockStatus, LockState
+from assetlock.model.assetlock import AssetLock, AssetLockStatus, LockedAsset, LockState
 from assetlock.model.durations import parse_duration
 from assetlock.model.times import format_time
 
@@ -28,10 +28,16 @@ def body(situation: Situation, lock: AssetLock, status: AssetLockStatus) -> Body
     return reporting.body("AssetLock", lock, status, situation.observation.namespace)
 
 
-def held(situation: Situation, acquisition: Acquisition, lock: AssetLock, holder: Holder) -> AssetLockStatus:
-    """As announced, or with its expiry brought up to date."""
+def held(
+    situation: Situation,
+    acquisition: Acquisition,
+    lock: AssetLock,
+    holder: Holder,
+    told: Sequence[LockedAsset] = (),
+) -> AssetLockStatus:
+    """As announced, or with its expiry brought up to date; ``told`` with a token for each of several assets."""
     until = format_time(holder.expire_time) if holder.expire_time else "released"
-    message = f"token {holder.fencing_token}, until {until}{_clipped(situation, acquisition, lock)}"
+    message = f"{_tokens(lock, holder, told)}, until {until}{_clipped(situation, acquisition, lock)}"
     conditions = {
         "Acquired": ("True", "Granted", message),
         "Finished": ("False", "Held", ""),
@@ -46,15 +52,29 @@ def held(situation: Situation, acquisition: Acquisition, lock: AssetLock, holder
         state=LockState.HELD,
         queue_position=None,
         waits_for=None,
-        fencing_token=holder.fencing_token,
+        fencing_token=None if joint.is_joint(lock) else holder.fencing_token,
+        assets=list(told) if joint.is_joint(lock) else None,
         acquire_time=holder.acquire_time,
         expire_time=holder.expire_time,
     )
 
 
-def pending(situation: Situation, lock: AssetLock, position: int) -> AssetLockStatus:
-    """In the queue, with its place and what it waits for."""
-    reason, why = waiting_for(situation, lock)
+def fenced(situation: Situation, lock: AssetLock, told: Sequence[LockedAsset]) -> AssetLockStatus:
+    """With several assets, of which these are fenced for the lock, and others are not yet."""
+    return _changed(situation, lock, {}, state=LockState.PENDING, assets=list(told))
+
+
+def given_back(situation: Situation, lock: AssetLock) -> AssetLockStatus:
+    """With several assets, of which one can't be had after all: what it has taken is nobody's from now on."""
+    attempt = (lock.status.attempt or 0) + 1
+    return _changed(situation, lock, {}, state=LockState.PENDING, assets=None, attempt=attempt)
+
+
+def pending(
+    situation: Situation, lock: AssetLock, position: int, refusal: tuple[str, str] | None = None
+) -> AssetLockStatus:
+    """In the queue, with its place and what it waits for: the ``refusal``, if one is given."""
+    reason, why = refusal or waiting_for(situation, lock)
     message = f"{why}; number {position} in line"
     conditions = {
         "Acquired": ("False", reason, message),
@@ -102,7 +122,7 @@ def waiting_for(situation: Situation, lock: AssetLock) -> tuple[str, str]:
         return situation.obstacle
     if refusal := situation.gate.refusal(lock):
         return refusal
-    present = [a for a in situation.standing if a.id != lock.metadata.uid]
+    present = [a for a in situation.standing if a.id != joint.acquisition_of(lock)]
     if present:
         named = [_told(acquisition) for acquisition in present[:NAMED]]
         more = f" and {len(present) - NAMED} more" if len(present) > NAMED else ""
@@ -111,17 +131,26 @@ def waiting_for(situation: Situation, lock: AssetLock) -> tuple[str, str]:
         if observed.terminating:
             finalizers = ", ".join(observed.lease.metadata.finalizers) or "none"
             return "LeaseTerminating", f"Lease {observed.name} is being deleted (finalizers: {finalizers})"
+    ahead = next(iter(situation.waiters), lock)
+    if ahead.metadata.uid != lock.metadata.uid:
+        return "Locked", f"{reporting.username(ahead)} ({ahead.metadata.name}) comes first"
     return "Waiting", "about to be granted"
 
 
 def waits_for(situation: Situation, lock: AssetLock, position: int) -> str | None:
     """Those who come before the lock in short: who has the asset, then who is ahead in line."""
-    having = [a.tenure for a in situation.standing if a.id != lock.metadata.uid]
+    having = [a.tenure for a in situation.standing if a.id != joint.acquisition_of(lock)]
     ahead = situation.waiters[: min(position - 1, NAMED)]
     named = [f"{held.identity.username} ({held.lock_name or 'by hand'})" for held in having[:NAMED]]
     named += [f"{reporting.username(waiter)} ({waiter.metadata.name})" for waiter in ahead]
     rest = len(having) + position - 1 - min(len(named), NAMED)
     return ", ".join(named[:NAMED]) + (f" and {rest} more" if rest else "") or None
+
+
+def _tokens(lock: AssetLock, holder: Holder, told: Sequence[LockedAsset]) -> str:
+    if not joint.is_joint(lock):
+        return f"token {holder.fencing_token}"
+    return f"tokens {', '.join(f'{one.fencing_token} on {one.name}' for one in told)}"
 
 
 def _why_taken(present: Sequence[Acquisition]) -> str:

@@ -95,6 +95,7 @@ class Observation:
     and each AssetLock, on the clock that ``now`` was read from: a time in a record is believed only
     as far as it does not lie after that. ``pods`` has (by UID) what became of pods that hold or wait, as far as that
     is known. ``denied`` has the targets that may not be updated by who set them, ``None`` while nobody knows.
+    ``elsewhere`` has, by acquisition, the Leases on other assets of locks over several.
     """
 
     now: datetime.datetime
@@ -110,6 +111,7 @@ class Observation:
     denied: tuple[Target, ...] | None = None
     windows: tuple[MaintenanceWindow, ...] = ()
     limits: Limits = dataclasses.field(default_factory=Limits)
+    elsewhere: Mapping[str, tuple[ObservedLease, ...]] = dataclasses.field(default_factory=dict)
     revocation: Revocation | None = None
 
     @property

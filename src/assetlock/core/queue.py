@@ -7,6 +7,7 @@ import heapq
 from collections.abc import Collection, Iterable, Iterator
 
 from assetlock.core import pods
+from assetlock.core.joint import acquisition_of, steps_aside
 from assetlock.core.observation import Observation
 from assetlock.model.assetlock import AssetLock, LockState
 from assetlock.model.durations import parse_duration
@@ -55,11 +56,11 @@ def _has_limit(lock: AssetLock) -> bool:
 
 
 def in_line(observation: Observation, *, besides: Collection[str] = ()) -> list[AssetLock]:
-    """The locks that may be granted now, the next one first; ``besides`` are the UIDs of those that hold.
+    """The locks that may be granted now, the next one first; ``besides`` are those that hold.
 
     A lock that does not wait is in line for its first decision, and until its wait is over a waiter is.
     """
-    pending = (lock for lock in observation.locks if is_pending(lock) and lock.metadata.uid not in besides)
+    pending = (lock for lock in observation.locks if is_pending(lock) and acquisition_of(lock) not in besides)
     return sorted((lock for lock in pending if may_be_granted(observation, lock)), key=rank)
 
 
@@ -90,6 +91,22 @@ def pods_to_watch(locks: Iterable[AssetLock], leases: Iterable[Lease]) -> Iterat
     waiting = ((lock, pod) for lock, pod in found if is_pending(lock))
     yield from (pod for _, pod in heapq.nsmallest(SHOWN, waiting, key=lambda pair: rank(pair[0])))
     yield from (pod for lease in leases if lease.spec.holder_identity and (pod := pods.pod_of_lease(lease)))
+
+
+def joint_to_look_at(locks: Iterable[AssetLock]) -> Iterator[AssetLock]:
+    """Of the locks over several assets that are on one, those to which a change there may matter now.
+
+    Of those that only wait their turn these are the first: the others are looked at when they are.
+    """
+    waiting = []
+    for lock in locks:
+        if has_ended(lock) and lock.spec.ttl_seconds_after_finished is None:
+            continue
+        if is_pending(lock) and lock.status.queue_position is not None and not steps_aside(lock):
+            waiting.append(lock)
+        else:
+            yield lock
+    yield from heapq.nsmallest(SHOWN, waiting, key=rank)
 
 
 def rank(lock: AssetLock) -> tuple[bool, int, datetime.datetime, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assetlock.core import asset_status, lock_status, queue
+from assetlock.core import asset_status, joint, lock_status, queue
 from assetlock.core.decision import WriteAssetStatus, WriteLockStatus
 from assetlock.core.situation import Situation
 from assetlock.model.assetlock import AssetLock
@@ -23,12 +23,12 @@ def out_of_date(situation: Situation) -> Iterator[WriteLockStatus | WriteAssetSt
         if asset_status.asset_status(situation, kept, situation.mark) != asset.status:
             yield WriteAssetStatus(asset_status.asset_body(situation, kept, situation.mark))
     for holder in situation.holders:
-        if holder.lock is not None and holder.announced:
+        if holder.lock is not None and holder.announced and not joint.is_joint(holder.lock):
             status = lock_status.held(situation, holder, holder.lock, entries[holder.id])
             if status != holder.lock.status:
                 yield WriteLockStatus(lock_status.body(situation, holder.lock, status))
     for position, waiter in enumerate(situation.waiters, start=1):
-        if _is_off(situation, waiter, position):
+        if not joint.is_joint(waiter) and _is_off(situation, waiter, position):
             status = lock_status.pending(situation, waiter, position)
             yield WriteLockStatus(lock_status.body(situation, waiter, status))
 

@@ -5,8 +5,15 @@ from __future__ import annotations
 import datetime
 import functools
 
-from assetlock.core import guard, names, pods, queue
-from assetlock.core.acquisition import Acquisition, Ending, acquired, end_with_pod, lacks_slots, taken_by
+from assetlock.core import guard, joint, names, pods, queue
+from assetlock.core.acquisition import (
+    Acquisition,
+    Ending,
+    acquired,
+    end_with_pod,
+    lacks_slots,
+    taken_by,
+)
 from assetlock.core.closed import Gate
 from assetlock.core.guard import Guard
 from assetlock.core.identity import Identity
@@ -63,11 +70,17 @@ class Situation:
             return False
         if acquisition.lock is not None and self.gate.refusal(acquisition.lock):
             return False
+        if acquisition.lock is not None and not self._has_the_others(acquisition.lock, acquisition):
+            return False
         if acquisition.lock is not None and acquisition.exclusive:
             lacking = lacks_slots(acquisition.lock, acquisition.tenure, self.observation.capacity)
             return not holders and not lacking
         within = acquisition.primary.slot < self.observation.capacity
         return within and self.has_room(holders)
+
+    def _has_the_others(self, lock: AssetLock, acquisition: Acquisition) -> bool:
+        """Whether the lock has its other assets too, if it is for several."""
+        return joint.has_all(lock, self.observation.name, acquisition.tenure.elsewhere)
 
     def has_room(self, holders: list[Acquisition]) -> bool:
         """Whether one more may hold beside these."""
@@ -107,7 +120,10 @@ class Situation:
             return waiters
         return sorted(
             waiters,
-            key=lambda k: (k.spec.take_over is None, not queue.is_first(k) and k.metadata.uid not in begun),
+            key=lambda k: (
+                k.spec.take_over is None,
+                not queue.is_first(k) and joint.acquisition_of(k) not in begun,
+            ),
         )
 
     @functools.cached_property
@@ -120,7 +136,7 @@ class Situation:
     def takes_nothing(self, lock: AssetLock) -> bool:
         """Whether the lock is to take over from one that does not have the asset."""
         return lock.spec.take_over is not None and not any(
-            a.id == lock.metadata.uid or taken_by(a.tenure, lock) for a in self.acquisitions
+            a.id == joint.acquisition_of(lock) or taken_by(a.tenure, lock) for a in self.acquisitions
         )
 
     def given_up_by_pod(self, lock: AssetLock) -> Ending | None:
@@ -187,8 +203,12 @@ class Situation:
         stamped = [holder.token for stamp in stamps if stamp for holder in stamp.holders]
         guards = map(self.guard, self.observation.namespaces)
         guarded = [holder.token for found in guards if found for holder in found.holders]
-        told = [lock.status.fencing_token or 0 for lock in self.observation.locks]
+        told = [self._told_by(lock) for lock in self.observation.locks]
         return [0, *stamped, *guarded, *told, *(a.token_announced or 0 for a in self.standing)]
+
+    def _told_by(self, lock: AssetLock) -> int:
+        """The token on this asset that the lock has, or had."""
+        return joint.token_told(lock, self.observation.name) or lock.status.fencing_token or 0
 
     @functools.cached_property
     def guard_key(self) -> str:

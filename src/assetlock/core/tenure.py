@@ -4,8 +4,8 @@ A Lease with an empty ``holderIdentity`` is free. Deadlines come from the renewT
 are never later than counted from when this process first saw that term: a time in the future can't pin a
 lock. Expiring early costs a holder its lock, but the fence keeps two from writing.
 
-An acquisition through an AssetLock may have several Leases. The one that was renewed last says until when, so
-that one write renews all of them.
+An acquisition through an AssetLock may have several Leases, on several assets too. The one that was renewed last says
+until when, so that one write renews all of them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from assetlock.core import names
 from assetlock.core.calendars import LONGEST
 from assetlock.core.identity import QUARANTINE, Identity, owner_of
+from assetlock.core.joint import acquisition_of, asset_of
 from assetlock.core.observation import Limits, Observation, ObservedLease
 from assetlock.model.asset import Asset
 from assetlock.model.assetlock import AssetLock
@@ -34,15 +35,16 @@ WITHHELD = ".withheld"
 class Tenure:
     """One acquisition: its id, whose it is, its Leases by slot, and its times.
 
-    ``lock_name`` is ``None`` for a hand-made Lease. ``term`` is the Lease that was renewed last. ``withheld`` is true
-    if nobody has it: it keeps others out. What has no ``deadline`` does not run out. ``term_ends`` is what
-    the Lease alone says.
+    ``lock_name`` is ``None`` for a hand-made Lease. ``elsewhere`` are its Leases on other assets. ``term`` is the
+    Lease that was renewed last. ``withheld`` is true if nobody has it: it keeps others out. What has no ``deadline``
+    does not run out. ``term_ends`` is what the Lease alone says.
     """
 
     acquisition: str
     identity: Identity
     lock_name: str | None
     leases: tuple[ObservedLease, ...]
+    elsewhere: tuple[ObservedLease, ...]
     term: ObservedLease
     since: datetime.datetime
     expires: datetime.datetime | None
@@ -71,8 +73,10 @@ def tenures_of(observation: Observation) -> list[Tenure]:
 
 
 def _tenure(observation: Observation, acquisition: str, leases: list[ObservedLease]) -> Tenure:
-    term = max(leases, key=lambda observed: (_renewed(observed), -observed.slot))
-    lock = next((k for k in observation.locks if k.metadata.uid == acquisition), None)
+    elsewhere = observation.elsewhere.get(acquisition, ())
+    in_order = sorted((*leases, *elsewhere), key=lambda one: (asset_of(one.lease), one.slot))
+    term = max(in_order, key=_renewed)
+    lock = lock_of(observation, acquisition)
     since = max(_since(leases))
     annotations = leases[0].lease.metadata.annotations
     identity, withheld = owner_of(annotations), names.WITHHELD_ANNOTATION in annotations
@@ -85,6 +89,7 @@ def _tenure(observation: Observation, acquisition: str, leases: list[ObservedLea
         identity=identity,
         lock_name=annotations.get(names.LOCK_ANNOTATION),
         leases=tuple(leases),
+        elsewhere=elsewhere,
         term=term,
         since=since,
         expires=expires,
@@ -92,6 +97,11 @@ def _tenure(observation: Observation, acquisition: str, leases: list[ObservedLea
         withheld=withheld,
         term_ends=ends,
     )
+
+
+def lock_of(observation: Observation, acquisition: str) -> AssetLock | None:
+    """The AssetLock whose present acquisition this is."""
+    return next((lock for lock in observation.locks if acquisition_of(lock) == acquisition), None)
 
 
 def _longest_hold(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections.abc import Sequence
 
 from assetlock.core import tenure
 from assetlock.core.calendars import LONGEST
@@ -43,6 +44,17 @@ def is_right(observation: Observation, lock: AssetLock, held: Tenure) -> bool:
     if _is_closed(observation, lock):
         return True  # What was cut short to the start is over in a moment: no term begins while the asset is closed.
     closes = closes_at(observation, lock)
+    return closes is not None and abs(held.term_ends - closes) <= TOLERANCE
+
+
+def are_right(observations: Sequence[Observation], lock: AssetLock, held: Tenure) -> bool:
+    """The same for a lock over several assets, of which the strictest counts."""
+    asked = min(tenure.effective_ttl(lock, each.asset, each.limits) for each in observations)
+    if held.term.lease.spec.lease_duration_seconds == int(asked.total_seconds()):
+        return True
+    if any(_is_closed(observation, lock) for observation in observations):
+        return True
+    closes = min(filter(None, (closes_at(observation, lock) for observation in observations)), default=None)
     return closes is not None and abs(held.term_ends - closes) <= TOLERANCE
 
 

@@ -15,6 +15,7 @@ from assetlock.core.acquisition import Acquisition
 from assetlock.core.asset_status import holder_entry
 from assetlock.core.decision import Body, CreateLease, Decision, ReplaceLease
 from assetlock.core.identity import LOCK_DELAY, QUARANTINE, Identity
+from assetlock.core.joint import acquisition_of
 from assetlock.core.situation import Situation
 from assetlock.model.asset import Holder
 from assetlock.model.assetlock import AssetLock, LockState
@@ -53,7 +54,7 @@ def _kept(situation: Situation) -> Iterator[tuple[int, Body]]:
 
 def _lost(situation: Situation) -> Iterator[tuple[int, Body]]:
     """The Leases of a revoked lock that are gone: the Asset still says which they were."""
-    locks = {lock.metadata.uid: lock for lock in situation.observation.locks}
+    locks = {acquisition_of(lock): lock for lock in situation.observation.locks}
     for former in situation.former:
         lock = locks.get(former.acquisition)
         why = _why_after(situation, lock) if lock else None
@@ -83,7 +84,7 @@ def _why(situation: Situation, acquisition: Acquisition) -> Withholding | None:
 def _why_after(situation: Situation, lock: AssetLock) -> Withholding | None:
     """Why others are kept out after this lock. One that was never held is followed at once."""
     status = lock.status
-    if status.fencing_token is None or status.finish_time is None or lock.metadata.deletion_timestamp:
+    if status.acquire_time is None or status.finish_time is None or lock.metadata.deletion_timestamp:
         return None
     if status.state is LockState.QUARANTINED:
         return Withholding(QUARANTINE, situation.observation.now, datetime.timedelta())
@@ -96,4 +97,4 @@ def _why_after(situation: Situation, lock: AssetLock) -> Withholding | None:
 def _delay(situation: Situation, began: datetime.datetime) -> Withholding | None:
     lasts = tenure.lock_delay(situation.observation.asset)
     ends = began + lasts
-    return Withholding(LOCK_DELAY, began, lasts) if ends > situation.observation.now else None
+    return Withholding(LOCK_DELAY, began, lasts) if lasts and ends > situation.observation.now else None

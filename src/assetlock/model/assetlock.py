@@ -1,4 +1,4 @@
-"""The AssetLock: one acquisition of one asset, from asking to its end."""
+"""The AssetLock: one acquisition of one asset, or of several as one, from asking to its end."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ from assetlock.model.base import (
 from assetlock.model.conditions import Conditions
 from assetlock.model.meta import ObjectMeta
 from assetlock.model.subject import Subject
+
+MOST_TOGETHER = 32
+"""So many assets one AssetLock may lock together; each of them is written to at its beginning and at its end."""
 
 
 class LockState(enum.StrEnum):
@@ -61,6 +64,21 @@ class AssetLockSpec(Model):
             message="cannot be changed: only ttl, reason and priority can; make a new AssetLock instead",
             also=(
                 cel.rule(
+                    "has(self.assetName) != has(self.assetNames)",
+                    "a lock names either one asset, in assetName, or several, in assetNames",
+                ),
+                cel.rule(
+                    "has(self.assetName) || !has(self.takeOver)",
+                    "one asset is taken over at a time, with assetName",
+                    field="takeOver",
+                ),
+                cel.rule(
+                    "has(self.assetName) || !has(self.whenHeld) || self.whenHeld != 'Revoke'",
+                    "with several assets nobody is revoked before all of them can be had; lock them one by one, "
+                    "or close them with a MaintenanceWindow",
+                    field="whenHeld",
+                ),
+                cel.rule(
                     "self.bindTo != 'Pod' || (has(self.holder) && has(self.holder.podUID))",
                     "Pod needs a holder with a podUID, which is known when its token is bound to a pod",
                     field="bindTo",
@@ -85,7 +103,14 @@ class AssetLockSpec(Model):
         )
     )
 
-    asset_name: AssetName = Field(description="The Asset to lock, in the same namespace.")
+    asset_name: AssetName | None = Field(None, description="The Asset to lock, in the same namespace.")
+    asset_names: list[AssetName] | None = Field(
+        None,
+        min_length=1,
+        max_length=MOST_TOGETHER,
+        description="Several Assets to lock together, in the same namespace: all of them or none.",
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    )
     mode: Literal["Exclusive", "Shared", "Maintenance"] = Field(
         "Exclusive",
         description="Exclusive: the whole asset. Shared: one slot of its capacity. Maintenance: the whole asset, and "
@@ -145,6 +170,15 @@ class AssetLockSpec(Model):
     )
 
 
+class LockedAsset(Model):
+    """One of several assets that are locked together."""
+
+    name: str = Field(max_length=63, description="The Asset.")
+    fencing_token: int | None = Field(
+        None, ge=0, description="The number of this acquisition there, once nobody else can write to it."
+    )
+
+
 class AssetLockStatus(Model):
     """What became of it."""
 
@@ -158,7 +192,21 @@ class AssetLockStatus(Model):
     acquire_time: Time | None = Field(None, description="When it was granted.")
     expire_time: Time | None = Field(None, description="When it ends, if it is not extended.")
     fencing_token: int | None = Field(
-        None, ge=0, description="The number of this acquisition; give it to whatever compares such numbers."
+        None,
+        ge=0,
+        description="The number of this acquisition; give it to whatever compares such numbers. "
+        "With several assets each has its own, in assets.",
+    )
+    assets: list[LockedAsset] | None = Field(
+        None,
+        max_length=MOST_TOGETHER,
+        description="With several assets, those that are fenced for this lock; it holds none before it holds all.",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
+    attempt: int | None = Field(
+        None,
+        ge=0,
+        description="With several assets, how often some of them were taken and had to be given back.",
     )
     finish_time: Time | None = Field(None, description="When it ended.")
     conditions: Conditions = Field(

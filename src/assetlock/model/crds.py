@@ -50,7 +50,7 @@ KINDS = (
         "assetlocks",
         "alk",
         columns=(
-            ("Asset", "string", ".spec.assetName"),
+            ("Asset", "string", ".spec['assetName','assetNames']"),
             ("State", "string", ".status.state"),
             ("Holder", "string", ".spec.holder.username"),
             ("Position", "integer", ".status.queuePosition"),
