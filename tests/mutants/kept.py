@@ -61,7 +61,7 @@ MUTANTS = (
     Mutant(
         "believe a stamp that was written for another object",
         "core/stamp.py",
-        "return stamp if stamp.uid == uid else None",
+        "return stamp if stamp and stamp.uid == uid else None",
         "return stamp",
     ),
     Mutant(

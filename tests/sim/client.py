@@ -116,13 +116,13 @@ class Client:
         try:
             if fault is not None and fault.kind == WatchTrouble.REFUSED:
                 raise failures.too_many_requests()
-            lines = self._server.open_watch(request)
+            feed = self._server.open_watch(request)
         except failures.Refusal as refusal:
             raise StreamRefused(_failed(refusal)) from refusal
         if fault is not None and fault.kind == WatchTrouble.EXPIRED:
             yield watch.failure(failures.too_old(1, self._server.store.revision))
             return
-        wire = Wire(lines, fault, self._crashed, self.faults.latency)
+        wire = Wire(feed, fault, self._crashed, self.faults.latency)
         async for line in wire.read(idle_timeout):
             yield line
 

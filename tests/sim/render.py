@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.sim.kinds import Served
-from tests.sim.store import Json
-
-_PARTIAL = {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata"}
+from tests.sim.store import PARTIAL, Json, Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +22,11 @@ class View:
 
     def one(self, obj: Json) -> Json:
         """A single object."""
-        return _PARTIAL | {"metadata": obj["metadata"]} if self.metadata_only else obj
+        return PARTIAL | {"metadata": obj["metadata"]} if self.metadata_only else obj
+
+    def body(self, version: Version) -> bytes:
+        """A stored object as it goes over the wire."""
+        return version.partial if self.metadata_only else version.body
 
     def many(self, objects: list[Json], metadata: dict[str, Any]) -> Json:
         """A list, with the real server's oddities.
@@ -48,7 +50,7 @@ class View:
     def bookmark(self, revision: int) -> Json:
         """An object that carries nothing but how far a watch has come."""
         kind = (
-            _PARTIAL
+            PARTIAL
             if self.metadata_only
             else {"kind": self.served.kind, "apiVersion": self.served.api_version}
         )

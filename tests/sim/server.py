@@ -7,7 +7,7 @@ collect garbage, or know apply and strategic merge patches (415, where the real 
 
 import json
 import random
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,15 +83,15 @@ class Server:
             return Reply(refusal.code, refusal.headers(), refusal.body())
         return Reply(code, _JSON, body)
 
-    def open_watch(self, request: Request) -> AsyncIterator[bytes]:
-        """Answer a watch: the lines to come, or at once a `Refusal`."""
+    def open_watch(self, request: Request) -> watch.Feed:
+        """Answer a watch: who tells the lines to come, or at once a `Refusal`."""
         target = self._routes.parse(request.path)
         self._authorize(request, target, "watch")
         params = request.params
         wanted = params.get("resourceVersion") or "0"
         start = reads.version_number(wanted)
         seconds = float(params.get("timeoutSeconds") or self._random.uniform(1800, 3600))
-        return watch.stream(
+        return watch.Feed(
             self.store,
             self._scope(request, target),
             start or None,
@@ -122,7 +122,7 @@ class Server:
             case "GET":
                 return 200, encode(reads.page(self.store, scope, request.params))
             case "POST" if call.namespace or not call.served.namespaced:
-                return 201, _shown(view, await self.writer.create(call, request.json()))
+                return 201, view.body(await self.writer.create(call, request.json()))
             case "DELETE" if call.namespace or not call.served.namespaced:
                 return 200, encode(await self._delete_collection(request, call, scope))
         raise _no_method()
@@ -130,12 +130,12 @@ class Server:
     async def _on_object(self, request: Request, call: Call, view: View) -> tuple[int, bytes]:
         match request.method:
             case "GET":
-                return 200, _shown(view, self._get(call))
+                return 200, view.body(self._get(call))
             case "PUT":
                 version, created = await self.writer.replace(call, request.json())
-                return 201 if created else 200, _shown(view, version)
+                return 201 if created else 200, view.body(version)
             case "PATCH":
-                return 200, _shown(view, await self._patch(request, call))
+                return 200, view.body(await self._patch(request, call))
             case "DELETE" if not call.subresource:
                 return 200, await self._delete(request, call, view)
         raise _no_method()
@@ -162,7 +162,7 @@ class Server:
         before = self.store.get(call.key)
         left = await self.writer.delete(call, request.json())
         if left is not None:
-            return _shown(view, left)
+            return view.body(left)
         assert before is not None
         details = {"name": call.name, "group": call.served.group, "kind": call.served.plural}
         details["uid"] = before.obj["metadata"]["uid"]
@@ -238,7 +238,3 @@ def _verb(method: str, target: Target) -> str:
 def _no_method() -> failures.Refusal:
     message = "the server does not allow this method on the requested resource"
     return failures.Refusal(405, "MethodNotAllowed", message, details={})
-
-
-def _shown(view: View, version: Version) -> bytes:
-    return encode(view.one(version.obj)) if view.metadata_only else version.body

@@ -4,7 +4,6 @@ Promises: a commit happens only if the object still is the version it was decide
 listens sees every commit, in order, in the very step in which it happens.
 """
 
-import asyncio
 import json
 import random
 import uuid
@@ -18,6 +17,7 @@ from tests.sim.kinds import Served
 Json = dict[str, Any]
 
 
+PARTIAL = {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata"}
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
@@ -41,7 +41,7 @@ class Moved(Exception):
 
 @dataclass(frozen=True)
 class Version:
-    """One state of one object. `obj` is shared by all readers and never changed; `copy()` is the caller's own."""
+    """One state of one object. `obj` is shared by all readers, and in part by later versions: it never changes."""
 
     obj: Json
     revision: int
@@ -51,10 +51,10 @@ class Version:
         """The object as JSON."""
         return encode(self.obj)
 
-    def copy(self) -> Json:
-        """A deep copy to work on."""
-        copied: Json = json.loads(self.body)
-        return copied
+    @cached_property
+    def partial(self) -> bytes:
+        """Its metadata as JSON."""
+        return encode(PARTIAL | {"metadata": self.obj["metadata"]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +86,16 @@ class Change:
 
 @dataclass
 class Log:
-    """All changes of one resource, and who waits for the next one."""
+    """All changes of one resource, and who is told of the next one."""
 
     changes: list[Change] = field(default_factory=list)
-    waiters: dict[asyncio.Future[None], None] = field(default_factory=dict)
+    listeners: dict[Callable[[Change], None], None] = field(default_factory=dict)
 
-    def wake(self) -> None:
-        """Let everybody who waits look again."""
-        waiters, self.waiters = self.waiters, {}
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+    def add(self, change: Change) -> None:
+        """Take in a change, and tell of it."""
+        self.changes.append(change)
+        for listener in tuple(self.listeners):
+            listener(change)
 
 
 class Store:
@@ -166,17 +165,15 @@ class Store:
             assert old is not None
             del self._objects[key]
             # Watchers see a deleted object at the revision of its deletion.
-            left = old.copy()
-            left["metadata"]["resourceVersion"] = str(self.revision)
+            metadata = {**old.obj["metadata"], "resourceVersion": str(self.revision)}
+            left = {**old.obj, "metadata": metadata}
             result = Version(left, self.revision)
             change = Change(self.revision, key, result, None, user, subresource, self._time())
         else:
             new["metadata"]["resourceVersion"] = str(self.revision)
             result = self._objects[key] = Version(new, self.revision)
             change = Change(self.revision, key, old, result, user, subresource, self._time())
-        log = self.log(served)
-        log.changes.append(change)
-        log.wake()
+        self.log(served).add(change)
         for listener in self.on_commit:
             listener(change)
         return result
@@ -184,8 +181,6 @@ class Store:
     def compact(self, revision: int | None = None) -> None:
         """Forget the history up to a revision (default: all of it): older watches and pages get 410."""
         self.compacted = self.revision if revision is None else revision
-        for log in self._logs.values():
-            log.wake()
 
     def new_uid(self) -> str:
         """A UUID that depends on the seed alone."""

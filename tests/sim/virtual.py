@@ -10,7 +10,10 @@ when callbacks go on for ever without time passing, `TooLong` when the virtual t
 """
 
 import asyncio
+import collections
+import contextvars
 import datetime
+import heapq
 import itertools
 from collections.abc import Callable, Coroutine
 from typing import Any, NoReturn, TypeVar
@@ -33,27 +36,16 @@ class TooLong(RuntimeError):
     """The simulation used up the virtual time it was allowed."""
 
 
-class _Jump:
-    """Stands where asyncio keeps its selector: waiting for input means moving the clock."""
-
-    def __init__(self, loop: "VirtualLoop") -> None:
-        self._loop = loop
-
-    def select(self, timeout: float | None) -> list[Any]:
-        self._loop.advance(timeout)
-        return []
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
 class VirtualLoop(asyncio.BaseEventLoop):
-    """The loop itself. `limit` is the virtual time, in seconds, after which a run is given up."""
+    """The loop itself. `limit` is the virtual time, in seconds, after which a run is given up.
+
+    It keeps its own ready queue and heap of timers: asyncio's compare handles in Python, one by one.
+    """
 
     def __init__(self, *, limit: float = float("inf")) -> None:
         super().__init__()
-        self._selector = _Jump(self)
-        self._clock_resolution = 1e-9
+        self._upcoming: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._serials = itertools.count()
         self._now = 0.0
         self._limit = limit
         self._idle_steps = 0
@@ -63,20 +55,72 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         return self._now
 
-    def advance(self, timeout: float | None) -> None:
-        """Jump by `timeout`, as a selector would wait for it."""
-        if timeout is None:
-            raise Deadlock(f"nothing ready and no timer at {self._now:.3f}s: {self._waiting()}")
-        if timeout <= 0:
+    def call_soon(
+        self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+    ) -> asyncio.Handle:
+        return self._call_soon(callback, args, context)
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.TimerHandle:
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        heapq.heappush(self._upcoming, (when, next(self._serials), timer))
+        return timer
+
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self._now + delay, callback, *args, context=context)
+
+    def _call_soon(
+        self, callback: Callable[..., object], args: Any, context: contextvars.Context | None
+    ) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def _run_once(self) -> None:
+        """One round, as asyncio makes them: what is ready now, or all that is due at the next moment."""
+        ready: collections.deque[asyncio.Handle] = self._ready
+        if ready or self._stopping:
             self._idle_steps += 1
             if self._idle_steps > STEPS_WITHOUT_TIME:
                 raise Livelock(f"{STEPS_WITHOUT_TIME} steps at {self._now:.3f}s: {self._waiting()}")
-            return
-        self._idle_steps = 0
-        # Timers compare by their own moment; adding the difference to a large clock could fall short of it.
-        self._now = max(self._now + timeout, min(self._limit, self._next_timer()))
+        else:
+            self._jump()
+        upcoming = self._upcoming
+        while upcoming and upcoming[0][0] <= self._now:
+            timer = heapq.heappop(upcoming)[2]
+            if not timer.cancelled():
+                ready.append(timer)
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle.cancelled():
+                handle._run()
+
+    def _jump(self) -> None:
+        """Move the clock to the next timer that is still set."""
+        upcoming = self._upcoming
+        while upcoming and upcoming[0][2].cancelled():
+            heapq.heappop(upcoming)
+        if not upcoming:
+            raise Deadlock(f"nothing ready and no timer at {self._now:.3f}s: {self._waiting()}")
+        when = upcoming[0][0]
+        if when > self._now:
+            self._now, self._idle_steps = when, 0
         if self._now > self._limit:
             raise TooLong(f"not done after {self._limit}s: {self._waiting()}")
+
+    def _timer_handle_cancelled(self, _timer: asyncio.TimerHandle) -> None:
+        """It is dropped when its time comes."""
 
     def fail(self, error: BaseException) -> None:
         """End the run with this error, whoever caught or dropped it on the way."""
@@ -89,15 +133,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """What `fail` was told first."""
         return self._failure
 
-    def _next_timer(self) -> float:
-        scheduled: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
-        return scheduled[0].when() if scheduled else self._now
-
     def _waiting(self) -> str:
         return ", ".join(sorted(task.get_name() for task in asyncio.all_tasks(self)))
-
-    def _process_events(self, event_list: list[Any]) -> None:
-        """There are no events but timers and callbacks."""
 
     def _write_to_self(self) -> None:
         """Nobody has to be woken: there is one thread."""

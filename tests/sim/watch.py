@@ -1,7 +1,9 @@
 """Watches: a resource's changes from a revision on, as one client's selectors see them, with bookmarks."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+import bisect
+import contextvars
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tests.sim import failures
@@ -29,7 +31,11 @@ class Scope:
 
 def line(kind: str, obj: Json) -> bytes:
     """One event as it goes over the wire."""
-    return encode({"type": kind, "object": obj}) + b"\n"
+    return _line(kind, encode(obj))
+
+
+def _line(kind: str, body: bytes) -> bytes:
+    return b'{"type":"%s","object":%s}\n' % (kind.encode(), body)
 
 
 def failure(refusal: failures.Refusal) -> bytes:
@@ -44,72 +50,89 @@ def event(scope: Scope, change: Change) -> bytes | None:
     old = change.old if change.old and scope.selects(change.old.obj) else None
     new = change.new if change.new and scope.selects(change.new.obj) else None
     if new is not None:
-        return line("MODIFIED" if old else "ADDED", scope.view.one(new.obj))
+        return _line("MODIFIED" if old else "ADDED", scope.view.body(new))
     if old is not None:
-        return line("DELETED", scope.view.one(_at(old, change.revision)))
+        return _line("DELETED", scope.view.body(_at(old, change.revision)))
     return None
 
 
-def _at(version: Version, revision: int) -> Json:
+def _at(version: Version, revision: int) -> Version:
+    if version.revision == revision:
+        return version
     metadata = {**version.obj["metadata"], "resourceVersion": str(revision)}
-    return {**version.obj, "metadata": metadata}
+    return Version({**version.obj, "metadata": metadata}, revision)
 
 
-def _initial(store: Store, scope: Scope) -> Iterator[bytes]:
-    """The objects that a watch without a start begins with."""
-    for _, version in store.select(scope.served, scope.namespace):
-        if scope.selects(version.obj):
-            yield line("ADDED", scope.view.one(version.obj))
+class Feed:
+    """One watch, from after revision `start` (None: begin with all that is there) for so many seconds.
 
+    It hands its lines on as they come about, and None at its end. It goes on whatever becomes of who reads it.
+    """
 
-async def stream(
-    store: Store, scope: Scope, start: int | None, *, bookmarks: bool, seconds: float
-) -> AsyncIterator[bytes]:
-    """The lines of a watch from after revision `start` (None: begin with all that is there) for so many seconds."""
-    loop = asyncio.get_running_loop()
-    end, bookmark_at = loop.time() + seconds, loop.time() + BOOKMARK_EVERY
-    if start is None:
-        start = store.revision
-        for added in _initial(store, scope):
-            yield added
-    if start < store.compacted:
-        yield failure(failures.too_old(start, store.compacted))
-        return
-    log = store.log(scope.served)
-    position, seen = _first_after(log.changes, start), start
-    while loop.time() < end:
-        while position < len(log.changes):
-            change = log.changes[position]
-            position, seen = position + 1, max(seen, change.revision)
-            found = event(scope, change) if change.revision > start else None
-            if found is not None:
-                yield found
-        if bookmarks and loop.time() >= bookmark_at:
-            bookmark_at += BOOKMARK_EVERY
-            yield line("BOOKMARK", scope.view.bookmark(max(seen, store.revision)))
-            continue
-        waiter = loop.create_future()
-        log.waiters[waiter] = None
-        deadline = min(end, bookmark_at) if bookmarks else end
-        timer = loop.call_at(deadline, _resolve, waiter)
-        try:
-            await waiter
-        finally:
+    def __init__(
+        self, store: Store, scope: Scope, start: int | None, *, bookmarks: bool, seconds: float
+    ) -> None:
+        self._store = store
+        self._scope = scope
+        self._start = start
+        self._bookmarks = bookmarks
+        self._seconds = seconds
+        self._loop = asyncio.get_running_loop()
+        self._context = contextvars.Context()
+        self._log = store.log(scope.served)
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._send: Callable[[bytes | None], None] = _ignore
+
+    def open(self, send: Callable[[bytes | None], None]) -> None:
+        """Begin."""
+        self._send = send
+        if self._start is not None and self._start < self._store.compacted:
+            send(failure(failures.too_old(self._start, self._store.compacted)))
+            send(None)
+            return
+        for found in self._initial() if self._start is None else self._since(self._start):
+            send(found)
+        self._log.listeners[self._on_change] = None
+        self._after("end", self._seconds, self._end)
+        if self._bookmarks:
+            self._after("bookmark", BOOKMARK_EVERY, self._bookmark)
+
+    def close(self) -> None:
+        """Say nothing more."""
+        self._send = _ignore
+        self._log.listeners.pop(self._on_change, None)
+        for timer in self._timers.values():
             timer.cancel()
-            log.waiters.pop(waiter, None)
+
+    def _initial(self) -> Iterator[bytes]:
+        for _, version in self._store.select(self._scope.served, self._scope.namespace):
+            if self._scope.selects(version.obj):
+                yield _line("ADDED", self._scope.view.body(version))
+
+    def _since(self, start: int) -> Iterator[bytes]:
+        changes = self._log.changes
+        for change in changes[bisect.bisect_right(changes, start, key=lambda change: change.revision) :]:
+            if (found := event(self._scope, change)) is not None:
+                yield found
+
+    def _on_change(self, change: Change) -> None:
+        found = event(self._scope, change)
+        if found is not None:
+            self._send(found)
+
+    def _bookmark(self) -> None:
+        self._send(line("BOOKMARK", self._scope.view.bookmark(self._store.revision)))
+        self._after("bookmark", BOOKMARK_EVERY, self._bookmark)
+
+    def _end(self) -> None:
+        send = self._send
+        self.close()
+        send(None)
+
+    def _after(self, name: str, seconds: float, then: Callable[[], None]) -> None:
+        """The server's timers: they are not stopped with the process that happens to read."""
+        self._timers[name] = self._loop.call_later(seconds, then, context=self._context)
 
 
-def _resolve(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)
-
-
-def _first_after(changes: list[Change], revision: int) -> int:
-    low, high = 0, len(changes)
-    while low < high:
-        middle = (low + high) // 2
-        if changes[middle].revision <= revision:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+def _ignore(_line: bytes | None) -> None:
+    """Nobody reads."""

@@ -106,8 +106,7 @@ class Writer:
                 raise call.conflict(f"Precondition failed: UID in precondition: {obj['metadata']['uid']}")
             obj["metadata"].pop("resourceVersion", None)
             return await self._create(call, obj), True
-        source = Version(obj, 0)
-        return await self._update(call, lambda _old: source.copy(), uid=obj["metadata"].get("uid")), False
+        return await self._update(call, lambda _old: obj, uid=obj["metadata"].get("uid")), False
 
     async def merge_patch(self, call: Call, body: Any) -> Version:
         """PATCH with a merge patch."""
@@ -142,7 +141,7 @@ class Writer:
             raise call.conflict(
                 f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current}"
             )
-        new = strategy.normalised(call.served, build(old.copy()))
+        new = strategy.normalised(call.served, build(old.obj))
         if new["metadata"].get("name") != call.name or new["metadata"].get("namespace", "") != call.namespace:
             raise failures.bad_request("the name of the object does not match the name on the URL")
         new = await self._mutate(call, "UPDATE", old, new)
@@ -199,7 +198,7 @@ class Writer:
             return None
         if "deletionTimestamp" in old.obj["metadata"]:
             return old
-        return self._commit(call, old, strategy.terminating(old.copy(), self.clock.now()))
+        return self._commit(call, old, strategy.terminating(old.obj, self.clock.now()))
 
     async def _mutate(self, call: Call, operation: str, old: Version | None, new: Json) -> Json:
         if not self.plugins:

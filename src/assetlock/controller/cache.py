@@ -91,12 +91,12 @@ class Collection(Generic[Model]):
 
     def put(self, raw: dict[str, Any]) -> tuple[Model | None, Model | None]:
         """Take in a version; gives what was known before and what is known now."""
-        new = self._model.model_validate(raw)
-        where = (new.metadata.namespace or "", new.metadata.name)
+        meta = raw["metadata"]
+        where, version = (meta.get("namespace") or "", meta["name"]), int(meta["resourceVersion"])
         old = self._objects.get(where)
-        version = _version(new)
         if version <= self._gone.get(where, -1) or (old is not None and version <= _version(old)):
             return old, old
+        new = self._model.model_validate(raw)
         self._gone.pop(where, None)
         self._objects[where] = new
         return old, new

@@ -11,6 +11,7 @@ lines (CEL has no JSON).
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Mapping
 
 from assetlock.core.identity import MAINTENANCE, Identity
@@ -83,8 +84,14 @@ def holders_on(lines: Iterable[str]) -> tuple[tuple[StampedHolder, ...], tuple[s
 
 def stamp_of(annotations: Mapping[str, str], key: str, uid: str) -> Stamp | None:
     """The stamp under ``key`` if it was written for the object with ``uid`` and can be read."""
+    stamp = _parsed(annotations.get(key, ""))
+    return stamp if stamp and stamp.uid == uid else None
+
+
+@functools.lru_cache(maxsize=4096)
+def _parsed(text: str) -> Stamp | None:
+    """The stamp if it can be read: each is looked at many times before it changes."""
     try:
-        stamp = Stamp.parse(annotations[key])
-    except (KeyError, ValueError):
+        return Stamp.parse(text) if text else None
+    except ValueError:
         return None
-    return stamp if stamp.uid == uid else None

@@ -6,6 +6,7 @@ object and of a subresource. Names are quoted, so that an odd name can't reach a
 
 from __future__ import annotations
 
+import functools
 import urllib.parse
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -48,6 +49,7 @@ class Resource:
         return "/".join(parts)
 
 
+@functools.lru_cache(maxsize=256)
 def group_path(api_version: str) -> str:
     """The path under which a group and version are served: `/apis/apps/v1`, `/api/v1`."""
     if "/" not in api_version:
@@ -56,6 +58,7 @@ def group_path(api_version: str) -> str:
     return f"/apis/{_quoted(group)}/{_quoted(version)}"
 
 
+@functools.lru_cache(maxsize=4096)
 def _quoted(part: str) -> str:
     if part in ("", ".", ".."):
         raise ValueError(f"{part!r} can't be part of an API path")

@@ -49,6 +49,13 @@ def set_condition(
 ) -> list[Condition]:
     """The conditions with this one added or brought up to date, in their old order."""
     old = next((condition for condition in conditions if condition.type == type), None)
+    if old is not None and (old.status, old.reason, old.message, old.observed_generation) == (
+        status,
+        reason,
+        message[:MESSAGE_LIMIT],
+        observed_generation,
+    ):
+        return list(conditions)
     new = Condition(
         type=type,
         status=status,
