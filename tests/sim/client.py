@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 
 from assetlock.kube.transport import Reply, StreamRefused, TransportError, Unreachable
-from tests.sim import failures, watch
+from tests.sim import eager, failures, watch
 from tests.sim.admission import ADMIN, User
 from tests.sim.faults import Faults, Trouble, WatchTrouble
 from tests.sim.server import Request, Server
@@ -84,9 +84,10 @@ class Client:
         if refusal is not None:
             self._answer(answer, _failed(refusal), 0)
             return
-        executing = self._loop.create_task(self._execute(request, answer, kind, delay), name=request.path)
-        self._executing.add(executing)
-        executing.add_done_callback(self._executing.discard)
+        executing = eager.start(self._execute(request, answer, kind, delay), name=request.path)
+        if executing is not None:
+            self._executing.add(executing)
+            executing.add_done_callback(self._executing.discard)
 
     async def _execute(
         self, request: Request, answer: "asyncio.Future[Reply]", kind: str, delay: float

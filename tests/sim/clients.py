@@ -11,6 +11,7 @@ from assetlock.kube.resources import ASSETLOCKS, ASSETS, CONFIG_MAPS, LEASES
 from assetlock.kube.transport import Reply, TransportError
 from tests.sim.admission import User
 from tests.sim.client import Client
+from tests.sim.plan import Plan
 from tests.sim.policies import SUPERUSER
 from tests.sim.store import Change, Key, Store
 from tests.sim.world import Process, World
@@ -77,14 +78,13 @@ class Locker:
         admission: Client,
         rng: random.Random,
         assets: list[str],
-        slots: int,
+        plan: Plan,
         until: float,
-        *,
-        joint: bool = False,
     ) -> None:
-        self._joint = joint
+        self._joint = plan.joint
         self._board = board
-        self._slots = slots
+        self._slots = plan.capacity
+        self._pace = plan.pace
         self._admission = admission
         self._random = rng
         self._assets = assets
@@ -95,7 +95,7 @@ class Locker:
         loop = asyncio.get_running_loop()
         number = 0
         while loop.time() < self._until:
-            await asyncio.sleep(self._random.expovariate(1.0))
+            await asyncio.sleep(self._random.expovariate(1.0) * self._pace)
             number += 1
             await self._one(process, f"{process.name}-{number}")
 
@@ -104,7 +104,7 @@ class Locker:
         named, chosen = self._choose()
         spec: dict[str, Any] = {
             **named,
-            "ttl": rng.choice(["1s", "2s", "5s", "PT8S"]),
+            "ttl": rng.choice(["1s", "2s", "5s", "PT8S"] if self._pace == 1 else ["1s", "1s", "2s", "PT3S"]),
             "wait": rng.choice(["0s", "1s", "4s", "12s", "12s"]),
             "priority": rng.choice([0, 0, 0, 1, 2]),
         }
@@ -127,12 +127,12 @@ class Locker:
         if not held or self._state(name) != "Held":
             return
         if rng.random() < 0.3:
-            await asyncio.sleep(rng.uniform(0, 2))
+            await asyncio.sleep(rng.uniform(0, 2) * self._pace)
             await self._change_ttl(process, name)
         for _ in range(rng.choice([0, 0, 1, 3])):
-            await asyncio.sleep(rng.uniform(0, 1.5))
+            await asyncio.sleep(rng.uniform(0, 1.5) * self._pace)
             await self._work(rng.choice(chosen), name)
-        await asyncio.sleep(rng.expovariate(0.5))
+        await asyncio.sleep(rng.expovariate(0.5) * self._pace)
         if rng.random() < 0.7:
             await self._delete(process, name)
 
@@ -175,9 +175,10 @@ class Locker:
 class Job:
     """Makes Leases by hand, renews them with nonsense for times, and gives them back in one way or another."""
 
-    def __init__(self, board: Board, rng: random.Random, assets: list[str], slots: int, until: float) -> None:
+    def __init__(self, board: Board, rng: random.Random, assets: list[str], plan: Plan, until: float) -> None:
         self._board = board
-        self._slots = slots
+        self._slots = plan.capacity
+        self._pace = plan.pace
         self._random = rng
         self._assets = assets
         self._until = until
@@ -186,7 +187,7 @@ class Job:
         """Until it is time to stop."""
         loop = asyncio.get_running_loop()
         while loop.time() < self._until:
-            await asyncio.sleep(self._random.expovariate(0.5))
+            await asyncio.sleep(self._random.expovariate(0.5) * self._pace)
             await self._one(process, self._random.choice(self._assets))
 
     async def _one(self, process: Process, asset: str) -> None:
@@ -208,10 +209,10 @@ class Job:
             return
         await self._board.until(lambda: self._is_announced(name), rng.choice([1, 8]))
         for _ in range(rng.randrange(3)):
-            await asyncio.sleep(rng.uniform(0, 1.5))
+            await asyncio.sleep(rng.uniform(0, 1.5) * self._pace)
             future = {"spec": {"renewTime": "2099-01-01T00:00:00.000000Z"}}
             await send(process.client, "PATCH", LEASES.path(NAMESPACE, name), future, _MERGE)
-        await asyncio.sleep(rng.expovariate(1.0))
+        await asyncio.sleep(rng.expovariate(1.0) * self._pace)
         await self._give_back(process, name)
 
     def _is_announced(self, name: str) -> bool:
@@ -232,9 +233,10 @@ class Writer:
     """Writes to targets all the time, as one user after another, locked or not."""
 
     def __init__(
-        self, world: World, rng: random.Random, users: list[str], targets: list[str], until: float
+        self, world: World, rng: random.Random, users: list[str], targets: list[str], plan: Plan, until: float
     ) -> None:
         self._random = rng
+        self._pace = plan.pace
         self._targets = targets
         self._until = until
         self._under_way: set[asyncio.Task[Reply | None]] = set()
@@ -256,23 +258,24 @@ class Writer:
 
 
 async def delete_leases(
-    world: World, board: Board, rng: random.Random, assets: list[str], slots: int
+    world: World, board: Board, rng: random.Random, assets: list[str], plan: Plan
 ) -> None:
     """An administrator who now and then deletes somebody's Lease, for whatever reason."""
     client = world.client(User(SUPERUSER))
     for _ in range(2):
-        await asyncio.sleep(rng.uniform(0, 10))
-        name = names.lease_name(rng.choice(assets), rng.randrange(slots))
+        await asyncio.sleep(rng.uniform(0, 10) * plan.pace)
+        name = names.lease_name(rng.choice(assets), rng.randrange(plan.capacity))
         await board.until(lambda name=name: board.get("leases", name) is not None, 10)  # type: ignore[misc]
         await asyncio.sleep(rng.choice([0.0, 0.01, 0.03, 1.0]))
         await send(client, "DELETE", LEASES.path(NAMESPACE, name))
 
 
-async def resize(world: World, rng: random.Random, asset: str, slots: int) -> None:
+async def resize(world: World, rng: random.Random, asset: str, plan: Plan) -> None:
     """An administrator who makes room and takes it away again, whoever holds."""
     client = world.client(User(SUPERUSER))
+    slots = plan.capacity
     for capacity in (rng.randint(1, slots), rng.randint(1, slots), slots):
-        await asyncio.sleep(rng.uniform(0, 4))
+        await asyncio.sleep(rng.uniform(0, 4) * plan.pace)
         await send(client, "PATCH", ASSETS.path(NAMESPACE, asset), {"spec": {"capacity": capacity}}, _MERGE)
 
 

@@ -22,11 +22,18 @@ class Routes:
 
     def __init__(self, kinds: Iterable[Served]) -> None:
         self._groups: dict[str, dict[str, Served]] = {}
+        self._parsed: dict[str, Target] = {}
         for served in kinds:
             self._groups.setdefault(served.root, {})[served.plural] = served
 
     def parse(self, path: str) -> Target:
         """Find the resource, or answer 404."""
+        known = self._parsed.get(path)
+        if known is None:
+            known = self._parsed[path] = self._parse(path)
+        return known
+
+    def _parse(self, path: str) -> Target:
         parts = path.split("/")
         depth = 3 if path.startswith("/api/") else 4
         group = self._groups.get("/".join(parts[:depth]))

@@ -5,11 +5,12 @@ The policies and webhooks themselves are tried on a real API server; here is onl
 
 import random
 import uuid
+from collections.abc import Iterator
 from typing import Any
 
 from assetlock.core import names
 from assetlock.kube.api import Api
-from assetlock.kube.resources import POLICIES, POLICY_BINDINGS
+from assetlock.kube.resources import POLICIES, POLICY_BINDINGS, Resource
 from assetlock.model.times import format_micro_time
 from tests.sim import failures
 from tests.sim.admission import Attributes, Plugin
@@ -60,12 +61,18 @@ def _refuse(attributes: Attributes, why: str) -> failures.Refusal:
     return failures.forbidden(served.group, served.plural, attributes.name, why)
 
 
-async def install(api: Api) -> None:
+def walls() -> Iterator[tuple[Resource, Json]]:
     """What the controller looks for before it believes that the fence is there; `plugins` is what it does."""
     for resource in (POLICIES, POLICY_BINDINGS):
         for name in (names.TARGETS_POLICY, names.SUBRESOURCES_POLICY):
-            body = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}}
-            await api.create(resource, None, body)
+            kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+            yield resource, {**kind, "metadata": {"name": name}}
+
+
+async def install(api: Api) -> None:
+    """Have the controller find the fence."""
+    for resource, body in walls():
+        await api.create(resource, None, body)
 
 
 def _fence(attributes: Attributes) -> None:

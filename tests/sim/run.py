@@ -9,7 +9,8 @@ import logging
 import sys
 import time
 
-from tests.sim.story import Plan, play, smallest
+from tests.sim.plan import Plan
+from tests.sim.story import play, smallest
 from tests.sim.world import Broken
 
 BETWEEN_COLLECTIONS = 20

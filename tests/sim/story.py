@@ -8,12 +8,10 @@ import contextlib
 import logging
 import random
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from assetlock.core import names
 from assetlock.kube import resources
-from assetlock.kube.api import Api
 from tests.sim import faults, freezing, policies
 from tests.sim.admission import ADMIN, User
 from tests.sim.clients import (
@@ -24,83 +22,20 @@ from tests.sim.clients import (
     Writer,
     delete_leases,
     resize,
-    send,
     users_of,
 )
 from tests.sim.faults import WatchTrouble
-from tests.sim.judges import Judges, Strictness
+from tests.sim.judges import Judges
 from tests.sim.kinds import ASSETS, CONFIGMAPS, LEASES, NAMESPACES
 from tests.sim.operator import FailOnErrors, Operator
-from tests.sim.store import Change
+from tests.sim.plan import Plan
+from tests.sim.server import Request
+from tests.sim.store import Change, encode
 from tests.sim.virtual import VirtualLoop
 from tests.sim.world import Broken, Process, World, shrink, simulate
 
 SETTLE_LIMIT = 150.0
 _LOG = logging.getLogger("assetlock")
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What is drawn before a schedule begins."""
-
-    seconds: float
-    roughness: float
-    stale_watches: bool
-    slow_commits: float
-    elected: bool
-    crashes: int
-    freezes: int
-    skews: tuple[float, float]
-    jumps: int
-    lockers: int
-    jobs: int
-    shared_target: bool
-    meddling: bool
-    capacity: int = 1
-    scales: bool = False
-    joint: bool = False
-
-    @classmethod
-    def of(cls, seed: int | str) -> "Plan":
-        """A third of all schedules are calm, the others have one or several kinds of trouble."""
-        rng = random.Random(f"plan/{seed}")
-        calm = rng.random() < 0.25
-
-        def sometimes(chance: float) -> bool:
-            return not calm and rng.random() < chance
-
-        skewed = sometimes(0.3)
-        return cls(
-            seconds=rng.choice([4.0, 10.0]),
-            roughness=rng.choice([0.5, 1.0, 3.0]) if sometimes(0.5) else 0.0,
-            stale_watches=sometimes(0.2),
-            slow_commits=rng.choice([0.02, 0.2, 2.0]) if sometimes(0.4) else 0.0,
-            elected=rng.random() < 0.5,
-            crashes=rng.choice([1, 3]) if sometimes(0.4) else 0,
-            freezes=rng.choice([1, 3]) if sometimes(0.4) else 0,
-            skews=(rng.uniform(-3600, 3600), rng.uniform(-3600, 3600)) if skewed else (0.0, 0.0),
-            jumps=2 if sometimes(0.15) else 0,
-            lockers=rng.choice([1, 2, 4]),
-            jobs=rng.choice([0, 1, 2]),
-            shared_target=rng.random() < 0.2,
-            meddling=sometimes(0.25),
-            capacity=rng.choice([1, 1, 2, 3]),
-            scales=rng.random() < 0.3,
-            joint=rng.random() < 0.35,
-        )
-
-    @property
-    def strictness(self) -> Strictness:
-        """What may be asked of a schedule with such troubles."""
-        off = self.skews != (0.0, 0.0) or self.jumps > 0
-        stopped = self.crashes > 0 or self.freezes > 0
-        delayed = self.roughness > 0 or self.stale_watches or self.slow_commits > 0.1
-        return Strictness(
-            in_order=not (off or delayed or stopped or self.meddling),
-            on_time=not (off or delayed),
-            full_terms=not off and self.roughness == 0,
-            patience=0.15 + 8 * self.slow_commits,
-        )
 
 
 class Story:
@@ -110,9 +45,10 @@ class Story:
         self._world = world
         self._plan = plan
         self._assets = ["vm", "db"] if plan.shared_target else ["vm"]
-        self._targets = list(targets)
+        self._targets = list(targets)[: plan.targets]
+        self._first = len(self._targets)
         if plan.joint:
-            self._assets, self._targets = ["vm", "db", "web"], [*targets, "page"]
+            self._assets, self._targets = ["vm", "db", "web"], [*self._targets, "page"]
         self.judges = Judges(world.server.store, plan.strictness)
         self.operators: list[tuple[Operator, Process]] = []
         self._stricken: set[Operator] = set()
@@ -129,9 +65,9 @@ class Story:
         clients = self._clients(board)
         acting = [asyncio.create_task(self._jump())] if plan.jumps else []
         if plan.meddling:
-            meddling = delete_leases(world, board, self._random("meddling"), self._assets, plan.capacity)
+            meddling = delete_leases(world, board, self._random("meddling"), self._assets, plan)
             acting.append(asyncio.create_task(meddling))
-            resizing = resize(world, self._random("resizing"), self._assets[0], plan.capacity)
+            resizing = resize(world, self._random("resizing"), self._assets[0], plan)
             acting.append(asyncio.create_task(resizing))
         await asyncio.sleep(plan.seconds)
         for task in acting:
@@ -157,22 +93,21 @@ class Story:
         return random.Random(f"{purpose}/{self._world.seed}")
 
     async def _set_up(self) -> None:
-        admin = self._world.client(ADMIN)
-        await policies.install(Api(admin))
+        for resource, wall in policies.walls():
+            await self._create(resource.path(None), wall)
         space: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-        await send(admin, "POST", resources.NAMESPACES.path(None), space)
+        await self._create(resources.NAMESPACES.path(None), space)
         for name in self._targets:
             body: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
-            await send(admin, "POST", resources.CONFIG_MAPS.path(NAMESPACE), {**body, "data": {}})
+            await self._create(resources.CONFIG_MAPS.path(NAMESPACE), {**body, "data": {}})
         named = [{"apiVersion": "v1", "kind": "ConfigMap", "name": name} for name in self._targets]
         scalable = []
         if self._plan.scales:
             web = {"apiVersion": "apps/v1", "kind": "Deployment"}
-            await send(
-                admin, "POST", resources.DEPLOYMENTS.path(NAMESPACE), {**web, "metadata": {"name": "web"}}
-            )
+            await self._create(resources.DEPLOYMENTS.path(NAMESPACE), {**web, "metadata": {"name": "web"}})
             scalable = [{**web, "name": "web"}]
-        own = ([*named[:2], *scalable], named[:1] if self._plan.shared_target else [], named[2:])
+        first, page = named[: self._first], named[self._first :]
+        own = ([*first, *scalable], first[:1] if self._plan.shared_target else [], page)
         for asset, targets in zip(self._assets, own, strict=False):
             body = {
                 "apiVersion": names.API_VERSION,
@@ -180,7 +115,12 @@ class Story:
                 "metadata": {"name": asset},
                 "spec": {"type": "VM", "targets": targets, "capacity": self._plan.capacity},
             }
-            await send(admin, "POST", resources.ASSETS.path(NAMESPACE), body)
+            await self._create(resources.ASSETS.path(NAMESPACE), body)
+
+    async def _create(self, path: str, body: dict[str, Any]) -> None:
+        """What is there from the beginning comes about without a network."""
+        reply = await self._world.server.handle(Request(ADMIN, "POST", path, {}, {}, encode(body)))
+        assert reply.status == 201, reply.body
 
     def _clients(self, board: Board) -> list[Process]:
         world, plan, end = self._world, self._plan, self._world.loop.time() + self._plan.seconds
@@ -190,11 +130,11 @@ class Story:
         for user in users:
             rng = self._random(user)
             if user.startswith("job"):
-                run = Job(board, rng, self._assets, plan.capacity, end).run
+                run = Job(board, rng, self._assets, plan, end).run
             else:
-                run = Locker(board, admission, rng, self._assets, plan.capacity, end, joint=plan.joint).run
+                run = Locker(board, admission, rng, self._assets, plan, end).run
             clients.append(world.process(user, run))
-        writer = Writer(world, self._random("writer"), [*users, "stranger"], self._targets, end)
+        writer = Writer(world, self._random("writer"), [*users, "stranger"], self._targets, plan, end)
         clients.append(world.process("writer", writer.run))
         return clients
 
@@ -202,7 +142,7 @@ class Story:
         """Trouble finds controllers where it hurts: between two of their writes."""
         rng, left = self._world.random, self._left
         kinds = [kind for kind, count in left.items() if count]
-        if not kinds or change.user != names.CONTROLLER_USER or rng.random() > 0.1:
+        if not kinds or change.user != names.CONTROLLER_USER or rng.random() > 0.1 / self._plan.pace:
             return
         kind = rng.choice(kinds)
         operator, process = rng.choice(self.operators)
@@ -241,7 +181,7 @@ class Story:
     async def _jump(self) -> None:
         rng = self._random("jumps")
         while True:
-            await asyncio.sleep(rng.uniform(1, 8))
+            await asyncio.sleep(rng.uniform(1, 8) * self._plan.pace)
             _, process = rng.choice(self.operators)
             process.clock.jump(rng.uniform(-3600, 3600))
 

@@ -12,7 +12,8 @@ from assetlock.kube.resources import ASSETLOCKS, ASSETS, CONFIG_MAPS
 from tests.sim import policies
 from tests.sim.admission import Attributes, Plugin, User
 from tests.sim.clients import NAMESPACE, Board, send
-from tests.sim.story import Plan, Story, play, smallest, tell
+from tests.sim.plan import Plan
+from tests.sim.story import Story, play, smallest, tell
 from tests.sim.world import Broken, World
 
 CALM = Plan(

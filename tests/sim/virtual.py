@@ -173,7 +173,10 @@ def _cancel_all(loop: VirtualLoop) -> None:
     remaining = asyncio.all_tasks(loop)
     for task in remaining:
         task.cancel()
-    for _ in itertools.takewhile(lambda _: any(not task.done() for task in remaining), range(1000)):
+    for _ in range(1000):
+        remaining = {task for task in remaining if not task.done()}
+        if not remaining:
+            break
         loop.call_soon(loop.stop)
         loop.run_forever()
     loop.run_until_complete(loop.shutdown_asyncgens())

@@ -70,6 +70,9 @@ class Proofs:
         missing = await self._wall.missing(subresources=bool(resource.subresources & ALWAYS))
         if missing:
             return missing
+        known = self._known.get(place)
+        if known is not None and known.until > self._clock.monotonic():
+            return known.problem
         async with self._turns[place]:
             known = self._known.get(place)
             if known is None or known.until <= self._clock.monotonic():

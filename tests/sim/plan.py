@@ -1,0 +1,79 @@
+"""What is drawn before a schedule begins: how long it is, who acts in it, and what goes wrong."""
+
+import random
+from dataclasses import dataclass
+
+from tests.sim.judges import Strictness
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Measures. `seconds`: so long new locks are asked for. `pace`: how long clients ponder, as a factor.
+
+    Most schedules are short and dense: two or three locks in two or three seconds, with the troubles on top of each
+    other. Whatever takes longer to come about is left to the few long ones.
+    """
+
+    seconds: float
+    roughness: float
+    stale_watches: bool
+    slow_commits: float
+    elected: bool
+    crashes: int
+    freezes: int
+    skews: tuple[float, float]
+    jumps: int
+    lockers: int
+    jobs: int
+    shared_target: bool
+    meddling: bool
+    capacity: int = 1
+    scales: bool = False
+    joint: bool = False
+    pace: float = 1.0
+    targets: int = 2
+
+    @classmethod
+    def of(cls, seed: int | str) -> "Plan":
+        """A quarter of all schedules are calm, the others have one or several kinds of trouble."""
+        rng = random.Random(f"plan/{seed}")
+        calm = rng.random() < 0.25
+        long = rng.random() < 0.04
+
+        def sometimes(chance: float) -> bool:
+            return not calm and rng.random() < chance
+
+        skewed = sometimes(0.3)
+        return cls(
+            seconds=rng.choice([4.0, 10.0]) if long else rng.choice([0.8, 1.5]),
+            roughness=rng.choice([0.5, 1.0, 3.0]) if sometimes(0.5) else 0.0,
+            stale_watches=sometimes(0.2),
+            slow_commits=rng.choice([0.02, 0.2, 2.0]) if sometimes(0.4) else 0.0,
+            elected=rng.random() < 0.5,
+            crashes=rng.choice([1, 3]) if sometimes(0.4) else 0,
+            freezes=rng.choice([1, 3]) if sometimes(0.4) else 0,
+            skews=(rng.uniform(-3600, 3600), rng.uniform(-3600, 3600)) if skewed else (0.0, 0.0),
+            jumps=2 if sometimes(0.15) else 0,
+            lockers=rng.choice([1, 2, 4]) if long else rng.choice([1, 2, 2]),
+            jobs=rng.choice([0, 1, 2]) if long else rng.choice([0, 0, 1]),
+            shared_target=rng.random() < 0.2,
+            meddling=sometimes(0.25),
+            capacity=rng.choice([1, 1, 2, 3]),
+            scales=rng.random() < 0.3,
+            joint=rng.random() < 0.35,
+            pace=1.0 if long else 0.4,
+            targets=2 if long else rng.choice([1, 1, 2]),
+        )
+
+    @property
+    def strictness(self) -> Strictness:
+        """What may be asked of a schedule with such troubles."""
+        off = self.skews != (0.0, 0.0) or self.jumps > 0
+        stopped = self.crashes > 0 or self.freezes > 0
+        delayed = self.roughness > 0 or self.stale_watches or self.slow_commits > 0.1
+        return Strictness(
+            in_order=not (off or delayed or stopped or self.meddling),
+            on_time=not (off or delayed),
+            full_terms=not off and self.roughness == 0,
+            patience=0.15 + 8 * self.slow_commits,
+        )
