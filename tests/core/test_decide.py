@@ -491,3 +491,16 @@ def _claim(world: World) -> d.Body:
     [claim] = decide(world.observe()).writes
     assert isinstance(claim, d.CreateLease)
     return claim.body
+
+
+def test_a_target_that_was_changed_after_the_holder_was_recorded_is_stamped_only_if_that_still_stands(
+    world: World,
+) -> None:
+    world.ask("first")
+    while not isinstance(decide(world.observe()).writes[0], d.PatchTarget):
+        world.apply(decide(world.observe()).writes[0])
+    assert decide(world.observe()).confirm == (), "what is older than the record was not unstamped since"
+    for target in world.targets.values():
+        world._touch(target)
+    assert world.asset is not None
+    assert decide(world.observe()).confirm == (d.ConfirmAsset(world.asset["metadata"]["resourceVersion"]),)

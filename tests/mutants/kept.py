@@ -59,6 +59,12 @@ MUTANTS = (
         "    granting.announce,\n    fencing.stamp,\n",
     ),
     Mutant(
+        "stamp for whom an old view names what was unstamped since",
+        "core/fencing.py",
+        "            *confirm_recorded(situation, target.resource_version),\n",
+        "",
+    ),
+    Mutant(
         "believe a stamp that was written for another object",
         "core/stamp.py",
         "return stamp if stamp and stamp.uid == uid else None",

@@ -57,6 +57,22 @@ def confirm_readmission(
     return (ConfirmAsset(asset.metadata.resource_version), *confirm_not_over(lacking))
 
 
+def confirm_recorded(situation: Situation, version: str) -> tuple[ConfirmAsset, ...]:
+    """Before holders are put on an object of this ``version`` that nobody was told of yet.
+
+    If it was changed since the Asset named them, perhaps they were taken off again, and the Asset's is the older view.
+    """
+    asset = situation.observation.asset
+    told = all(holder.announced for holder in situation.holders if holder.recorded)
+    if asset is None or told or _number(version) <= _number(asset.metadata.resource_version):
+        return ()
+    return (ConfirmAsset(asset.metadata.resource_version),)
+
+
+def _number(version: str) -> int:
+    return int(version) if version.isdecimal() else 0
+
+
 def confirm_ended(
     situation: Situation, leases: Iterable[ObservedLease]
 ) -> tuple[ConfirmLockGone | ConfirmPod, ...]:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from assetlock.core import asset_status, names
 from assetlock.core.acquisition import Acquisition
-from assetlock.core.confirming import confirm_former_gone, confirm_readmission, confirm_slots
+from assetlock.core.confirming import (
+    confirm_former_gone,
+    confirm_readmission,
+    confirm_recorded,
+    confirm_slots,
+)
 from assetlock.core.decision import (
     Body,
     ConfirmAsset,
@@ -36,7 +41,10 @@ def stamp(situation: Situation) -> Decision | None:
         stamps = {**_planted(target), situation.stamp_key: str(stamp)}
         patch = _target_patch(target, stamps, fenced=True)
         writes.append(PatchTarget(target, patch))
-        confirm |= set(confirm_readmission(situation, holders, present.holders if present else ()))
+        confirm |= {
+            *confirm_readmission(situation, holders, present.holders if present else ()),
+            *confirm_recorded(situation, target.resource_version),
+        }
     return Decision(confirm=tuple(confirm), writes=tuple(writes)) if writes else None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assetlock.core import fencing, guard, names
-from assetlock.core.confirming import confirm_readmission
+from assetlock.core.confirming import confirm_readmission, confirm_recorded
 from assetlock.core.decision import Body, ConfirmAsset, Confirmation, Decision, PatchNamespace
 from assetlock.core.guard import Guard, GuardedTarget
 from assetlock.core.observation import ObservedNamespace, ObservedTarget
@@ -25,7 +25,10 @@ def put_up(situation: Situation) -> Decision | None:
         writes.append(write)
         wanted, present = _wanted(situation, space), situation.guard(space)
         if wanted is not None:
-            confirm |= {*confirm_readmission(situation, wanted.holders, present.holders if present else ())}
+            confirm |= {
+                *confirm_readmission(situation, wanted.holders, present.holders if present else ()),
+                *confirm_recorded(situation, space.resource_version),
+            }
     return Decision(confirm=tuple(confirm), writes=tuple(writes)) if writes else None
 
 
