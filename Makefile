@@ -42,7 +42,8 @@ bench: controlplane  ## Measure, each figure beside its yardstick; writes build/
 	$(BIN)/python -m benchmarks
 
 sim: setup  ## Play schedules in virtual time: SEEDS=2000, or one again: SEED=7
-	$(BIN)/python -m tests.sim.run $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),500))
+	$(BIN)/python -m tests.sim.run $(if $(SEED),--seed $(SEED) --with '$(WITH)' --mute '$(MUTE)',\
+	  --seeds $(or $(SEEDS),500) --processes $(WORKERS))
 
 exhaustive: setup  ## Visit every state that the decision can lead to within DEPTH=12 steps
 	$(BIN)/python -m tests.exhaustive.run --depth $(or $(DEPTH),12)

@@ -122,9 +122,11 @@ def test_what_is_read_for_one_asset_is_told_to_the_other_that_it_concerns() -> N
         await stage.make("a", "web")
         await stage.seen(WEB, "web")
         [found] = await stage.observed(DB, "web")
-        changed = await stage.change("a", labels={"app": "none"})
+        live = await stage.admin.get(CONFIG_MAPS, "shop", "a")
+        later = str(int(live["metadata"]["resourceVersion"]) + 1)
+        metadata = {**live["metadata"], "resourceVersion": later, "labels": {"app": "none"}}
         stage.told.clear()
-        stage.targets.put(found.target, "shop", changed)
+        stage.targets.put(found.target, "shop", {**live, "metadata": metadata})
         assert set(stage.told) == {WEB, DB}
 
     tell(story)

@@ -1,72 +1,132 @@
-"""Plays schedules: `python -m tests.sim.run --seeds 20000`, or one again: `python -m tests.sim.run --seed 1234`.
+"""Plays schedules: `make sim SEEDS=20000` plays the first so many, on all cores; `make sim SEED=1234` one again.
 
-A failing seed is printed with what happened and as few faults as will do; the exit code is 1 then.
+A failing one is made as small as it goes, and printed with what happened and the command that plays it again; the
+exit code is 1 then. What a seed does depends on nothing else, so the same seeds fail on every machine.
 """
 
 import argparse
+import concurrent.futures
+import dataclasses
+import functools
 import gc
 import logging
+import os
 import sys
 import time
 
+from tests.sim import shrinking
 from tests.sim.plan import Plan
-from tests.sim.story import play, smallest
+from tests.sim.shrinking import Failure, Schedule, smallest
+from tests.sim.story import play, schedule_of
 from tests.sim.world import Broken
 
-BETWEEN_COLLECTIONS = 20
-"""So many schedules: a world is garbage as a whole, and to look for parts of it takes a sixth of the time."""
+PORTION = 20
+"""So many schedules between two collections: a world is garbage as a whole, and to look for parts takes long."""
+
+
+@dataclasses.dataclass(slots=True)
+class Tally:
+    """What became of some schedules; `cpu` in seconds."""
+
+    played: int = 0
+    failures: list[str] = dataclasses.field(default_factory=list)
+    commits: int = 0
+    virtual: float = 0.0
+    cpu: float = 0.0
+
+    def add(self, other: "Tally") -> None:
+        """Count others in."""
+        self.played += other.played
+        self.failures += other.failures
+        self.commits += other.commits
+        self.virtual += other.virtual
+        self.cpu += other.cpu
+
+    def __str__(self) -> str:
+        return (
+            f"{self.played} schedules, {len(self.failures)} failed; {self.commits} commits in "
+            f"{self.virtual / 3600:.1f} h of virtual time; {self.cpu:.1f} s of CPU, "
+            f"{self.played / self.cpu:.1f} schedules/s, {self.commits / self.cpu:.0f} commits/s on a core"
+        )
 
 
 def main() -> int:
     """Play what the arguments say."""
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        # Sets are walked in an order that would otherwise be another one each time.
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, "PYTHONHASHSEED": "0"})
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, help="play just this one, and tell all that was committed")
+    parser.add_argument("--with", dest="changes", default="", help="with another plan: lockers=1,crashes=0")
+    parser.add_argument("--mute", default="", help="without these faults: operator-0/1:3.7")
     parser.add_argument("--seeds", type=int, default=1000, help="how many (default: %(default)s)")
     parser.add_argument("--start", type=int, default=0, help="the first of them (default: %(default)s)")
+    parser.add_argument("--processes", type=int, default=1, help="play side by side (default: %(default)s)")
     parser.add_argument("--no-shrink", action="store_true", help="report failures as they are")
     parser.add_argument("--first", action="store_true", help="stop at the first failure")
     options = parser.parse_args()
     logging.disable(logging.WARNING)
     if options.seed is not None:
-        return _again(options.seed)
+        plan = shrinking.changed(Plan.of(options.seed), options.changes)
+        return _again(Schedule(options.seed, plan, shrinking.muted(options.mute)))
     seeds = range(options.start, options.start + options.seeds)
-    return _many(seeds, shrinking=not options.no_shrink, first=options.first)
+    return _many(seeds, processes=options.processes, shrinking=not options.no_shrink, first=options.first)
 
 
-def _again(seed: int) -> int:
-    print(Plan.of(seed))
+def _again(schedule: Schedule) -> int:
+    print(schedule.plan)
     try:
-        world = play(seed)
+        world = play(schedule)
     except Broken as broken:
-        print(smallest(broken))
+        print(smallest(Failure(schedule, broken), play))
         return 1
     print(world.told(last=None))
     return 0
 
 
-def _many(seeds: range, *, shrinking: bool, first: bool) -> int:
-    began, failed, virtual, commits = time.process_time(), 0, 0.0, 0
+def _many(seeds: range, *, processes: int, shrinking: bool, first: bool) -> int:
+    tally = Tally()
+    portions = [seeds[start : start + PORTION] for start in range(0, len(seeds), PORTION)]
+    played = functools.partial(played_all, shrinking=shrinking, first=first)
+    with concurrent.futures.ProcessPoolExecutor(processes) as pool:
+        for found in pool.map(played, portions):
+            for failure in found.failures:
+                print(f"{failure}\n", flush=True)
+            tally.add(found)
+            if first and tally.failures:
+                pool.shutdown(cancel_futures=True)
+                return 1
+    print(tally)
+    return 1 if tally.failures else 0
+
+
+def played_all(seeds: range, *, shrinking: bool = True, first: bool = False) -> Tally:
+    """Play these; `first`: up to the first failure. Failures come made small, and ready to be read."""
+    logging.disable(logging.WARNING)
+    tally, began = Tally(), time.process_time()
     gc.disable()
     for seed in seeds:
-        if seed % BETWEEN_COLLECTIONS == 0:
-            gc.collect()
-        try:
-            world = play(seed)
-        except Broken as broken:
-            failed += 1
-            print(smallest(broken) if shrinking else broken)
-            print(f"again: python -m tests.sim.run --seed {seed}\n", flush=True)
-            if first:
-                return 1
-        else:
-            virtual += world.loop.time()
-            commits += len(world.commits)
-    seconds = time.process_time() - began
-    print(
-        f"{len(seeds)} schedules, {failed} failed; {commits} commits in {virtual / 3600:.1f} h of virtual time; "
-        f"{seconds:.1f} s of CPU, {len(seeds) / seconds:.1f} schedules/s"
-    )
-    return 1 if failed else 0
+        why = why_broken(schedule_of(seed), tally, shrinking=shrinking)
+        tally.failures += [why] if why else []
+        if first and why:
+            break
+    gc.enable()
+    gc.collect()
+    tally.cpu = time.process_time() - began
+    return tally
+
+
+def why_broken(schedule: Schedule, tally: Tally, *, shrinking: bool) -> str | None:
+    """Play one and count it in; what was broken, if anything."""
+    tally.played += 1
+    try:
+        world = play(schedule)
+    except Broken as broken:
+        failure = Failure(schedule, broken)
+        return str(smallest(failure, play) if shrinking else failure)
+    tally.commits += len(world.commits)
+    tally.virtual += world.loop.time()
+    return None
 
 
 if __name__ == "__main__":

@@ -30,9 +30,10 @@ from tests.sim.kinds import ASSETS, CONFIGMAPS, LEASES, NAMESPACES
 from tests.sim.operator import FailOnErrors, Operator
 from tests.sim.plan import Plan
 from tests.sim.server import Request
+from tests.sim.shrinking import Schedule
 from tests.sim.store import Change, encode
 from tests.sim.virtual import VirtualLoop
-from tests.sim.world import Broken, Process, World, shrink, simulate
+from tests.sim.world import Process, World, simulate
 
 SETTLE_LIMIT = 150.0
 _LOG = logging.getLogger("assetlock")
@@ -213,16 +214,18 @@ class Story:
         return left
 
 
-def play(
-    seed: int | str, muted: Mapping[str, Collection[int]] | None = None, plan: Plan | None = None
-) -> World:
-    """Run the schedule of a seed. Raises `Broken` when something was not as it must be."""
-    chosen = plan or Plan.of(seed)
+def play(schedule: Schedule) -> World:
+    """Run a schedule. Raises `Broken` when something was not as it must be."""
 
     async def story(world: World) -> None:
-        await Story(world, chosen).run()
+        await Story(world, schedule.plan).run()
 
-    return tell(story, chosen, seed, muted)
+    return tell(story, schedule.plan, schedule.seed, schedule.muted)
+
+
+def schedule_of(seed: int | str) -> Schedule:
+    """The schedule that a seed stands for."""
+    return Schedule(seed, Plan.of(seed))
 
 
 def tell(
@@ -252,12 +255,3 @@ def tell(
     if plan.stale_watches:
         rates |= {str(kind): 0.3 for kind in (WatchTrouble.SILENT, WatchTrouble.LATE)}
     return simulate(story, seed=seed, limit=3600, rates=rates, muted=muted, slow_commits=plan.slow_commits)
-
-
-def smallest(broken: Broken) -> Broken:
-    """The failure with as few faults as will do."""
-
-    def rerun(muted: Mapping[str, Collection[int]]) -> None:
-        play(broken.seed, muted)
-
-    return shrink(rerun, broken)

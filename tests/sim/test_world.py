@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,7 @@ from tests.sim import faults, kinds
 from tests.sim.admission import ADMIN
 from tests.sim.conversation import Conversation
 from tests.sim.store import Change
-from tests.sim.world import Body, Broken, Process, World, shrink, simulate
+from tests.sim.world import Body, Broken, Process, World, simulate
 
 COLLECTION = LEASES.path("default")
 THE_LEASE = LEASES.path("default", "asset.vm")
@@ -89,15 +88,6 @@ def test_a_judge_ends_the_run_with_the_seed_and_what_led_to_it() -> None:
     with pytest.raises(Broken, match=r"seed 7: AssertionError: \w+ robbed \w+") as broken:
         simulate(robbery, seed=7)
     assert "UPDATE leases/default/asset.vm" in str(broken.value)
-
-
-def test_a_failure_that_needs_no_fault_shrinks_to_none() -> None:
-    def run(muted: Mapping[str, Collection[int]] | None = None) -> None:
-        simulate(robbery, seed=3, rates=faults.rough(3), muted=muted)
-
-    with pytest.raises(Broken) as broken:
-        run()
-    assert shrink(run, broken.value).drawn == []
 
 
 def test_a_killed_process_says_nothing_more_until_it_is_started_again() -> None:

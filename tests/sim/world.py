@@ -185,17 +185,3 @@ def simulate(
             raise
         raise Broken(seed, cause, worlds[0].drawn(), worlds[0].told()) from cause
     return worlds[0]
-
-
-def shrink(run: Callable[[Mapping[str, Collection[int]]], None], broken: Broken) -> Broken:
-    """Mute faults one by one as long as `run(muted)` still fails; the failure with the fewest is returned."""
-    muted: dict[str, set[int]] = {}
-    smallest = broken
-    for name, drawn in reversed(broken.drawn):
-        trial = {key: set(numbers) for key, numbers in muted.items()}
-        trial.setdefault(name, set()).add(drawn.number)
-        try:
-            run(trial)
-        except Broken as still:
-            muted, smallest = trial, still
-    return smallest

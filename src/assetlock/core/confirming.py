@@ -60,7 +60,7 @@ def confirm_readmission(
 def confirm_recorded(situation: Situation, version: str) -> tuple[ConfirmAsset, ...]:
     """Before holders are put on an object of this ``version`` that nobody was told of yet.
 
-    If it was changed since the Asset named them, perhaps they were taken off again, and the Asset's is the older view.
+    If it was changed since the Asset named them, perhaps they were taken off again: the Asset's is the older view.
     """
     asset = situation.observation.asset
     told = all(holder.announced for holder in situation.holders if holder.recorded)
