@@ -30,6 +30,7 @@ _PLAINER: tuple[tuple[str, Any], ...] = (
     ("lockers", 2),
     ("shared_target", False),
     ("scales", False),
+    ("joint", False),
     ("capacity", 1),
     ("targets", 1),
     ("seconds", 0.8),
