@@ -60,6 +60,29 @@ def test_an_asset_that_does_not_exist_is_named(operated: Operated) -> None:
     operated.held("meanwhile", "bob", asset="db")
 
 
+def test_of_two_who_wait_for_each_other_one_fails_and_is_told_of_the_ring(operated: Operated) -> None:
+    operated.asset("db")
+    operated.asset("web")
+    operated.held("a1", "alice", asset="db")
+    operated.held("b1", "bob", asset="web")
+    operated.lock("a2", "alice", asset="web", wait="5m")
+    operated.lock("b2", "bob", asset="db", wait="5m")
+    locks = {"a2": "b1", "b2": "a1"}
+
+    def failed() -> list[str]:
+        return [
+            name for name in locks if operated.get("alk", name).get("status", {}).get("state") == "Failed"
+        ]
+
+    until(lambda: bool(failed()), "one gives way")
+    [victim] = failed()
+    settled = operated.condition(victim)
+    assert settled["reason"] == "Deadlock"
+    assert "bob (b2) waits for asset db, which alice (a1) has" in settled["message"]
+    operated.kubectl("delete", "alk", locks["b2" if victim == "a2" else "a2"])
+    operated.wait(f"alk/{'b2' if victim == 'a2' else 'a2'}", "condition=Acquired")
+
+
 def test_every_asset_needs_the_verb(operated: Operated) -> None:
     operated.asset("db")
     operated.asset("web")

@@ -379,7 +379,9 @@ class Judges:
             over = _wait_over(lock)
             assert over is None or change.time >= over - 1.0, f"{name} was failed before its wait was over"
         if state == "Failed" and strict.in_order:
-            assert reason in ("WaitTimeout", "Locked", "HolderGone"), f"{name} failed for {reason}"
+            assert reason in ("WaitTimeout", "Locked", "HolderGone", "Deadlock"), (
+                f"{name} failed for {reason}"
+            )
 
     def _ends_shortly_before(self, asset: str, acquisition: str, now: float) -> Iterator[float]:
         """When the acquisition's terms would have ended that were in force when this was decided, perhaps."""

@@ -60,10 +60,21 @@ class LockKey(NamedTuple):
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
+class WaitsKey(NamedTuple):
+    """Who waits for whom in a namespace: whether anybody waits for himself is seen only from above its assets."""
+
+    namespace: str
+    name: str = ""
+    kind: str = "Waits"
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}"
+
+
 Concerned: TypeAlias = AssetKey | LockKey
 """What an object that changed may matter to."""
 
-Key: TypeAlias = AssetKey | WindowKey | LockKey
+Key: TypeAlias = AssetKey | WindowKey | LockKey | WaitsKey
 
 
 class _HasMetadata(Protocol):
@@ -235,6 +246,10 @@ class Cache:
     def known_joint(self) -> set[LockKey]:
         """Every lock over several assets."""
         return {lock_key(lock) for locks in self._joint_on.values() for lock in locks.values()}
+
+    def namespaces(self) -> set[str]:
+        """Where there are AssetLocks."""
+        return {key.namespace for key in self._locks_of}
 
     def windows_of(self, key: AssetKey) -> tuple[MaintenanceWindow, ...]:
         """The windows in the asset's namespace that are about it."""

@@ -10,7 +10,8 @@ import asyncio
 import logging
 from typing import Any
 
-from assetlock.controller.cache import Cache, Key, LockKey, WindowKey
+from assetlock.controller import waits
+from assetlock.controller.cache import Cache, Key, LockKey, WaitsKey, WindowKey
 from assetlock.controller.clock import Clock
 from assetlock.controller.jointly import Jointly
 from assetlock.controller.namespaces import Namespaces, needed_by
@@ -77,6 +78,7 @@ class Controller:
             clock,
         )
         self._jointly = Jointly(self._cache, observing, writing, clock)
+        self._waits = waits.Waits(self._cache, writing, clock)
         self._windows = Windows(api, self._cache, clock)
         self._relist = asyncio.Event()
         self._listed_at: float | None = None
@@ -89,8 +91,13 @@ class Controller:
         deleted = event_type == "DELETED"
         for key in self._cache.remove(raw) if deleted else self._cache.put(raw, self._clock.monotonic()):
             self._queue.add(key)
+        if kind == "AssetLock":
+            self._look_for_deadlocks(raw["metadata"].get("namespace", ""))
         for window in self._cache.windows_touched_by(raw):
             self._queue.add(window)
+
+    def _look_for_deadlocks(self, namespace: str) -> None:
+        self._queue.add_at(WaitsKey(namespace), self._clock.monotonic() + waits.PAUSE)
 
     @property
     def fresh(self) -> bool:
@@ -133,6 +140,8 @@ class Controller:
     async def _reconcile(self, key: Key) -> float | None:
         if isinstance(key, WindowKey):
             return await self._windows.reconcile(key)
+        if isinstance(key, WaitsKey):
+            return await self._waits.reconcile(key)
         if isinstance(key, LockKey):
             return await self._jointly.reconcile(key)
         return await self._reconciler.reconcile(key)
@@ -171,6 +180,8 @@ class Controller:
                 self._queue.add(key)
             for lock in self._cache.known_joint():
                 self._queue.add(lock)
+        for namespace in self._cache.namespaces():
+            self._look_for_deadlocks(namespace)
         for window in self._cache.known_windows():
             self._queue.add(window)
         self._targets.retire(self._cache.known())

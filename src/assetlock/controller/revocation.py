@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
-from assetlock.controller.cache import AssetKey, Cache, Concerned
+from assetlock.controller.cache import AssetKey, Cache, Concerned, Key
 from assetlock.controller.clock import Clock
 from assetlock.controller.namespaces import Namespaces
 from assetlock.controller.observing import Observing
@@ -29,7 +29,7 @@ from assetlock.model.asset import Asset
 
 
 async def revoke(
-    api: Api, clock: Clock, key: AssetKey, by: str, teller: Teller, wrote: Callable[[Concerned, Write], None]
+    api: Api, clock: Clock, key: AssetKey, by: str, teller: Teller, wrote: Callable[[Key, Write], None]
 ) -> list[str]:
     """Make the holder's AssetLock terminal, clear the Lease, the Asset's holders, the stamps and the guards.
 

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from assetlock.controller.cache import AssetKey, Cache, Concerned
+from assetlock.controller.cache import AssetKey, Cache, Concerned, Key
 from assetlock.controller.clock import Clock
 from assetlock.controller.namespaces import Namespaces
 from assetlock.controller.pods import Pods
@@ -19,6 +19,7 @@ from assetlock.core.decision import (
     AnnounceOnLease,
     Confirmation,
     ConfirmLease,
+    ConfirmLock,
     ConfirmLockGone,
     ConfirmPod,
     CreateLease,
@@ -49,7 +50,7 @@ class Teller(Protocol):
         ...
 
 
-def log_write(key: Concerned, write: Write) -> None:
+def log_write(key: Key, write: Write) -> None:
     """Leave a line in the log for a write that was made."""
     log.info("wrote", extra={"asset": str(key), "write": _name(write)})
 
@@ -68,7 +69,7 @@ class Writing:
         teller: Teller,
         *,
         changed: Callable[[Concerned], None],
-        wrote: Callable[[Concerned, Write], None] = log_write,
+        wrote: Callable[[Key, Write], None] = log_write,
     ) -> None:
         self._api = api
         self._cache = cache
@@ -80,7 +81,7 @@ class Writing:
         self._changed = changed
         self._wrote = wrote
 
-    async def confirm(self, key: Concerned, confirmations: Iterable[Confirmation]) -> bool:
+    async def confirm(self, key: Key, confirmations: Iterable[Confirmation]) -> bool:
         """Whether all of this is so at the API server; what is not is known from then on."""
         for confirmation in confirmations:
             if isinstance(confirmation, ConfirmLease):
@@ -88,6 +89,9 @@ class Writing:
                 holds = _version_of(live) == confirmation.resource_version
             elif isinstance(confirmation, ConfirmLockGone):
                 holds = await self._is_gone(key, confirmation)
+            elif isinstance(confirmation, ConfirmLock):
+                live = await self._refresh(key, "AssetLock", confirmation.name)
+                holds = _version_of(live) == confirmation.resource_version
             elif isinstance(confirmation, ConfirmPod):
                 fate = await self._pods.read(confirmation.pod)
                 holds = (fate.ended is not None) is confirmation.ended
@@ -98,13 +102,13 @@ class Writing:
                 return False
         return True
 
-    async def _is_gone(self, key: Concerned, lock: ConfirmLockGone) -> bool:
+    async def _is_gone(self, key: Key, lock: ConfirmLockGone) -> bool:
         if self._cache.was_deleted(lock.uid):
             return True
         live = await self._refresh(key, "AssetLock", lock.name)
         return live is None or live["metadata"]["uid"] != lock.uid
 
-    async def apply(self, key: Concerned, write: Write) -> bool:
+    async def apply(self, key: Key, write: Write) -> bool:
         """Make one write; false when it did not take effect as decided, after reading what is there now."""
         try:
             await self._send(key, write)
@@ -135,7 +139,7 @@ class Writing:
             self._teller.tell(key.namespace, happening)
         return True
 
-    async def _send(self, key: Concerned, write: Write) -> None:
+    async def _send(self, key: Key, write: Write) -> None:
         namespace = key.namespace
         match write:
             case CreateLease(body=body):
@@ -170,7 +174,7 @@ class Writing:
             case PatchNamespace(namespace=space, patch=patch):
                 await self._namespaces.patch(space, patch)
 
-    async def _read_again(self, key: Concerned, write: Write) -> None:
+    async def _read_again(self, key: Key, write: Write) -> None:
         match write:
             case CreateLease(body=body) | ReplaceLease(body=body):
                 await self._refresh(key, "Lease", body["metadata"]["name"])
@@ -187,7 +191,7 @@ class Writing:
             case PatchNamespace(namespace=space):
                 await self._namespaces.read_again(space)
 
-    async def _refresh(self, key: Concerned, kind: str, name: str) -> dict[str, Any] | None:
+    async def _refresh(self, key: Key, kind: str, name: str) -> dict[str, Any] | None:
         namespace = key.namespace
         resource = {"Lease": LEASES, "Asset": ASSETS, "AssetLock": ASSETLOCKS}[kind]
         known = self._cache.version(kind, namespace, name)
@@ -199,7 +203,7 @@ class Writing:
         self._put(key, kind, live)
         return live
 
-    async def _refresh_target(self, key: Concerned, target: Target) -> None:
+    async def _refresh_target(self, key: Key, target: Target) -> None:
         resource = self._targets.resource_of(target)
         place = self._targets.place_of(target, key.namespace)
         try:
@@ -208,22 +212,22 @@ class Writing:
             live = None
         self._targets.put(target, place, live)
 
-    def _is_slot(self, key: Concerned, write: Write) -> bool:
+    def _is_slot(self, key: Key, write: Write) -> bool:
         """Whether the Lease that was to be created is there and is a slot of an asset."""
         if not isinstance(write, CreateLease):
             return False
         return self._cache.leases.get(key.namespace, write.body["metadata"]["name"]) is not None
 
-    def _put(self, key: Concerned, kind: str, raw: dict[str, Any]) -> None:
+    def _put(self, key: Key, kind: str, raw: dict[str, Any]) -> None:
         self._tell_others(key, self._cache.put({**raw, "kind": kind}, self._clock.monotonic()))
 
-    def _gone(self, key: Concerned, kind: str, namespace: str, name: str, version: str) -> None:
+    def _gone(self, key: Key, kind: str, namespace: str, name: str, version: str) -> None:
         metadata = {"namespace": namespace, "name": name, "resourceVersion": version}
         self._tell_others(key, self._cache.remove({"kind": kind, "metadata": metadata}))
 
-    def _tell_others(self, key: Concerned, concerned: set[Concerned]) -> None:
+    def _tell_others(self, key: Key, concerned: set[Concerned]) -> None:
         """The watch brings nothing new of what is known from here, so whoever else it concerns is told from here."""
-        for other in concerned - {key}:
+        for other in (each for each in concerned if each != key):
             self._changed(other)
 
 

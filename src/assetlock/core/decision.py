@@ -53,6 +53,14 @@ class ConfirmLockGone:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class ConfirmLock:
+    """Go on only if the AssetLock, read live, still has this resourceVersion."""
+
+    name: str
+    resource_version: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class ConfirmAsset:
     """Go on only if the Asset, read live, still has this resourceVersion (``None``: does not exist).
 
@@ -71,7 +79,7 @@ class ConfirmPod:
     ended: bool
 
 
-Confirmation: TypeAlias = ConfirmLease | ConfirmLockGone | ConfirmAsset | ConfirmPod
+Confirmation: TypeAlias = ConfirmLease | ConfirmLockGone | ConfirmLock | ConfirmAsset | ConfirmPod
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -1,0 +1,141 @@
+"""Deadlocks among AssetLocks: somebody holds what another waits for who holds what the first waits for.
+
+Whoever holds a lock is taken to keep it until all that it waits for has been had. What comes free by itself, such as
+the lock of somebody who waits for nothing, is thought away first; what is left then waits for itself, or behind what
+does. Only what is held now counts: what would come of a lock that waits, once it is had, is not foreseen.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import itertools
+from collections import defaultdict, deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+
+Flow = Hashable
+"""Who holds and waits as one."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Claim:
+    """A lock that is held, or waits, as far as deadlocks go.
+
+    ``whole``: it needs, or has, all slots of its assets. ``rank`` is its place in all lines, ``age`` tells when it
+    was made. ``sure``: whatever has its ``flow`` is one and the same, so that waiting for that is waiting for itself.
+    """
+
+    name: str
+    who: str
+    flow: Flow
+    assets: tuple[str, ...]
+    whole: bool
+    held: bool
+    rank: tuple[object, ...] = ()
+    age: tuple[datetime.datetime, str] = (datetime.datetime.min, "")
+    sure: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.who} ({self.name})"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Deadlock:
+    """A cycle: each of these waits for the next one, or holds until that is served; the last for the first."""
+
+    cycle: tuple[Claim, ...]
+    victim: Claim
+
+    def __str__(self) -> str:
+        """What each of those who wait is waiting for, beginning with the victim."""
+        steps = []
+        for claim, following in zip(self.cycle, (*self.cycle[1:], self.cycle[0]), strict=True):
+            if not claim.held:
+                asset = next(name for name in claim.assets if name in following.assets)
+                verb = "has" if following.held else "is before it in line for"
+                steps.append(f"{claim} waits for asset {asset}, which {following} {verb}")
+        return "; ".join(steps)
+
+
+def find(claims: Iterable[Claim], capacities: Mapping[str, int]) -> Deadlock | None:
+    """The deadlock that the youngest lock is in that waits in one; ``capacities`` are those above 1."""
+    graph = _Graph(list(claims), capacities)
+    stuck = graph.stuck()
+    waiting = sorted((claim for claim in stuck if not claim.held), key=lambda claim: claim.age, reverse=True)
+    for claim in waiting:
+        cycle = graph.cycle_through(claim, stuck)
+        if cycle:
+            return Deadlock(cycle, claim)
+    return None
+
+
+class _Graph:
+    def __init__(self, claims: Sequence[Claim], capacities: Mapping[str, int]) -> None:
+        self._claims = claims
+        self._capacities = capacities
+        self._holders: defaultdict[str, list[Claim]] = defaultdict(list)
+        self._waits_of: defaultdict[Flow, list[Claim]] = defaultdict(list)
+        self._before: defaultdict[Claim, list[Claim]] = defaultdict(list)
+        lines: defaultdict[str, list[Claim]] = defaultdict(list)
+        for claim in claims:
+            for asset in claim.assets:
+                (self._holders if claim.held else lines)[asset].append(claim)
+            if not claim.held:
+                self._waits_of[claim.flow].append(claim)
+        for line in lines.values():
+            line.sort(key=lambda claim: claim.rank)
+            for ahead, behind in itertools.pairwise(line):
+                self._before[behind].append(ahead)
+
+    def stuck(self) -> set[Claim]:
+        """Those that will not come on by themselves, however long all others are let go on."""
+        stuck = set(self._claims)
+        while free := {claim for claim in stuck if self._comes_on(claim, stuck)}:
+            stuck -= free
+        return stuck
+
+    def _comes_on(self, claim: Claim, stuck: set[Claim]) -> bool:
+        if claim.held:
+            return not any(waiting in stuck for waiting in self._waits_of[claim.flow])
+        if any(ahead in stuck for ahead in self._before[claim]):
+            return False
+        return all(self._comes_free(claim, asset, stuck) for asset in claim.assets)
+
+    def _comes_free(self, claim: Claim, asset: str, stuck: set[Claim]) -> bool:
+        stay = [holder for holder in self._in_the_way(claim, asset) if holder in stuck]
+        if claim.whole or any(holder.whole for holder in stay):
+            return not stay
+        return len(stay) < self._capacities.get(asset, 1)
+
+    def _in_the_way(self, claim: Claim, asset: str) -> Iterator[Claim]:
+        return (h for h in self._holders[asset] if h.flow != claim.flow or (h.sure and claim.sure))
+
+    def _next(self, claim: Claim) -> Iterator[Claim]:
+        """What this one waits for, or is kept for."""
+        if claim.held:
+            yield from self._waits_of[claim.flow]
+            return
+        for asset in claim.assets:
+            yield from self._in_the_way(claim, asset)
+        yield from self._before[claim]
+
+    def cycle_through(self, start: Claim, stuck: set[Claim]) -> tuple[Claim, ...]:
+        """The shortest way from one back to itself among these; empty if there is none."""
+        came_from: dict[Claim, Claim] = {}
+        waiting = deque([start])
+        while waiting:
+            claim = waiting.popleft()
+            for following in self._next(claim):
+                if following == start:
+                    return _way(came_from, start, claim)
+                if following in stuck and following not in came_from:
+                    came_from[following] = claim
+                    waiting.append(following)
+        return ()
+
+
+def _way(came_from: Mapping[Claim, Claim], start: Claim, end: Claim) -> tuple[Claim, ...]:
+    way = [end]
+    while way[-1] != start:
+        way.append(came_from[way[-1]])
+    return tuple(reversed(way))
