@@ -135,6 +135,23 @@ def test_the_lease_of_an_assetlock_is_changed_through_that() -> None:
     assert "held through the AssetLock patching" in refusal.message
 
 
+def revoked(by: str | None) -> dict[str, Any]:
+    marked = lease()
+    if by is not None:
+        marked["metadata"]["annotations"][names.REVOKED_ANNOTATION] = by
+    return marked
+
+
+def test_a_mark_of_revocation_names_who_makes_it_and_stays_until_the_lock_has_ended() -> None:
+    may = dataclasses.replace(TERMS, may_unlock=True)
+    stored = after("UPDATE", may, by=user("bob"), old=lease(), new=revoked("somebody else"))
+    assert stored["metadata"]["annotations"][names.REVOKED_ANNOTATION] == "bob"
+    renewed = after("UPDATE", by=user("alice"), old=stored, new=revoked(None))
+    assert renewed["metadata"]["annotations"][names.REVOKED_ANNOTATION] == "bob"
+    freed = after("UPDATE", by=user("alice"), old=stored, new={**stored, "spec": {"holderIdentity": ""}})
+    assert freed["metadata"]["annotations"] == {}
+
+
 def test_taking_a_free_lease_is_a_new_acquisition() -> None:
     old = lease("", owner=None, leaseTransitions=3)
     new = lease("mine", owner=None, leaseTransitions=3)

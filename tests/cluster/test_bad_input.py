@@ -52,6 +52,47 @@ def test_locks_that_make_no_sense_are_refused_with_what_would(
     assert said in refused.stderr
 
 
+def test_a_lock_on_itself_twice_is_told_by_which_of_ones_own_locks_the_asset_is_held(
+    operated: Operated,
+) -> None:
+    operated.asset("vm-1", "app")
+    operated.held("first")
+    operated.lock("second")
+    settled = operated.settled("second")
+    assert (settled["reason"], settled["status"]) == ("Locked", "True")
+    assert "held by alice (first) since" in settled["message"]
+    operated.lock("third", wait="1h")
+    operated.wait("alk/third", "jsonpath={.status.waitsFor}=alice (first)")
+    assert operated.write("app", "alice").returncode == 0
+
+
+def test_the_same_lock_applied_twice_is_one_acquisition(operated: Operated) -> None:
+    operated.asset("vm-1")
+    manifest = json.dumps(document("AssetLock", "first", {"assetName": "vm-1", "ttl": "1h"}))
+    operated.kubectl("apply", "-f", "-", user="alice", stdin=manifest)
+    operated.wait("alk/first", "condition=Acquired")
+    again = operated.kubectl("apply", "-f", "-", user="alice", stdin=manifest)
+    assert "unchanged" in again.stdout
+    assert operated.get("alk", "first")["status"]["fencingToken"] == 1
+    assert operated.kubectl("create", "-f", "-", user="alice", stdin=manifest, check=False).returncode == 1
+
+
+def test_a_lock_can_not_take_over_from_itself(operated: Operated) -> None:
+    operated.asset("vm-1")
+    refused = operated.create(
+        document("AssetLock", "first", {"assetName": "vm-1", "takeOver": "first"}), check=False
+    )
+    assert "a lock can't take over from itself" in refused.stderr
+
+
+def test_a_shared_lock_of_an_asset_for_one_is_its_only_holder(operated: Operated) -> None:
+    operated.asset("vm-1", "app")
+    operated.held("first", mode="Shared")
+    operated.lock("second", "bob", mode="Shared")
+    assert operated.settled("second")["reason"] == "Locked"
+    assert operated.write("app", "bob").returncode == 1
+
+
 @pytest.mark.parametrize("name", ["a" * 253, "vm.1"])
 def test_an_asset_name_must_be_a_dns_label(operated: Operated, name: str) -> None:
     refused = operated.create(document("Asset", name, {"type": "VM"}), check=False)

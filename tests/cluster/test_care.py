@@ -54,7 +54,7 @@ def test_a_quarantined_asset_is_freed_by_who_may_unlock_and_not_by_its_last_hold
     operated.wait("alk/first", "jsonpath={.status.state}=Quarantined")
     operated.lock("second", "bob", wait="5m")
     refused = operated.kubectl("delete", "alk", "first", user="alice", check=False)
-    assert "ran out and is quarantined; to free the asset, alice needs the verb" in refused.stderr
+    assert "was not released and is quarantined; to free the asset, alice needs the verb" in refused.stderr
     until(lambda: why(operated, "second") == "Quarantined", "the waiter is told why")
     assert "quarantine" in operated.write("app", "bob").stderr
     may(operated, "carol", "unlock")

@@ -200,8 +200,9 @@ def test_every_reason_of_a_condition_is_explained() -> None:
         "AssetDeleted",
         "HolderUnknown",
         "HolderGone",
+        "HolderFailed",
     }
-    assert len(reasons) == 8
+    assert len(reasons) == 9
     text = (ROOT / "docs" / "locking.md").read_text()
     for reason in reasons:
         assert f"| `{reason}` |" in text

@@ -62,8 +62,21 @@ def test_a_lock_ends_with_its_pod_and_the_next_one_gets_it_at_once(
     shop.wait("alk/second", "condition=Acquired", timeout=5)
     assert shop.get("alk", "first")["status"]["state"] == "Released"
     finished = shop.condition("first", "Finished")
-    assert (finished["reason"], finished["message"]) == ("HolderGone", evidence)
+    reason = "HolderFailed" if "failed" in evidence else "HolderGone"
+    assert (finished["reason"], finished["message"]) == (reason, evidence)
     assert shop.write("app", "bob").returncode == 0
+
+
+def test_a_pod_that_fails_leaves_an_asset_that_nobody_gets_before_a_person_has_looked(shop: Operated) -> None:
+    worker = workers.start(shop, "migrate")
+    worker.lock("first", bindTo="Pod", ttl="1h", onExpiry="Quarantine")
+    shop.wait("alk/first", "condition=Acquired")
+    fails(worker)
+    shop.wait("alk/first", "jsonpath={.status.state}=Quarantined")
+    finished = shop.condition("first", "Finished")
+    assert finished["reason"] == "HolderFailed"
+    assert finished["message"].startswith("pod migrate has failed (OOMKilled); nobody gets it until")
+    until(lambda: "quarantine" in shop.write("app", "bob").stderr, "nobody may write")
 
 
 def test_a_lock_of_a_user_outlives_the_pod_that_asked_for_it(shop: Operated) -> None:
@@ -121,7 +134,7 @@ def test_a_lease_that_a_pod_made_goes_with_the_pod(shop: Operated) -> None:
     shop.kubectl("wait", "lease/asset.vm-1", "--for=delete", "--timeout=5s")
     until(lambda: shop.write("app", "bob").returncode == 0, "bob may write")
     events = json.loads(shop.kubectl("get", "events.v1.events.k8s.io", "-o", "json").stdout)["items"]
-    assert any(e["reason"] == "HolderGone" and "pod migrate has failed" in e["note"] for e in events)
+    assert any(e["reason"] == "HolderFailed" and "pod migrate has failed" in e["note"] for e in events)
 
 
 def test_a_lease_that_waives_its_pod_stays_without_it(shop: Operated) -> None:

@@ -74,7 +74,8 @@ def test_the_holders_lock_ends_and_the_next_in_line_gets_it(held: Operated) -> N
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("revoked AssetLock first of alice since 20")
     held.wait("alk/second", "condition=Acquired")
-    assert held.kubectl("get", "alk", "first", check=False).returncode == 1
+    assert held.get("alk", "first")["status"]["state"] == "Revoked"
+    assert held.condition("first")["message"] == "revoked by kubernetes-admin"
 
 
 def test_a_lease_made_by_hand_is_revoked_too(operated: Operated) -> None:
@@ -83,6 +84,40 @@ def test_a_lease_made_by_hand_is_revoked_too(operated: Operated) -> None:
     until(lambda: bool(status(operated).get("holders")), "the Lease is fenced")
     assert "revoked Lease asset.vm-1 of carol" in revoke(operated).stdout
     assert not has_lease(operated)
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_the_assets_delay_follows_and_a_second_time_does_not_cut_it_short(
+    operated: Operated, by_hand: bool
+) -> None:
+    operated.asset("vm-1", "app", lockDelay="10m")
+    if by_hand:
+        operated.create(lease("vm-1"), user="alice")
+        until(lambda: bool(status(operated).get("holders")), "the Lease is fenced")
+    else:
+        operated.held("first", ttl="1h")
+    for _ in range(2):
+        done = revoke(operated)
+        assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("nobody holds asset vm-1")
+    until(lambda: status(operated)["holders"][0]["identity"] == "assetlock:lock-delay", "the delay begins")
+    assert operated.create(lease("vm-1"), user="bob", check=False).returncode == 1
+
+
+def test_nobody_else_marks_a_lock_as_revoked_and_nobody_in_anothers_name(held: Operated) -> None:
+    mark = ("annotate", "lease", "asset.vm-1")
+    refused = held.kubectl(*mark, "assetlock.dev/revoked-by=bob", user="bob", check=False)
+    assert 'needs the verb "unlock"' in refused.stderr
+    held.stack.kill(Part.ADMISSION)
+    try:
+        lie = held.kubectl(*mark, "assetlock.dev/revoked-by=bob", check=False)
+    finally:
+        held.stack.restart(Part.ADMISSION)
+    assert "names who revokes the lock" in lie.stderr
+    assert held.get("alk", "first")["status"]["state"] == "Held"
+    held.kubectl(*mark, "assetlock.dev/revoked-by=bob")
+    held.wait("alk/first", "jsonpath={.status.state}=Revoked")
+    assert held.condition("first")["message"] == "revoked by kubernetes-admin"
 
 
 def test_a_free_asset_needs_nothing_and_an_unknown_one_is_an_error(operated: Operated) -> None:
@@ -161,6 +196,22 @@ def test_the_operator_goes_on_with_a_higher_token_where_offline_has_ended(held: 
     held.wait("alk/second", "condition=Acquired")
     assert held.get("alk", "second")["status"]["fencingToken"] == 2
     assert held.get("alk", "first")["status"]["state"] == "Revoked"
+
+
+def test_offline_leaves_the_delay_to_the_lease_and_to_the_operator_that_comes(operated: Operated) -> None:
+    operated.asset("vm-1", "app", lockDelay="10m")
+    operated.held("first", ttl="1h")
+    operated.stack.kill()
+    try:
+        done = revoke(operated, "--offline")
+        assert done.returncode == 0, done.stderr
+        assert "Lease asset.vm-1: kept from everybody for the asset's lockDelay" in done.stdout
+        assert operated.unfenced("app")
+    finally:
+        operated.stack.restart()
+    until(
+        lambda: "lock-delay" in operated.write("app", "alice").stderr, "the operator closes it for the rest"
+    )
 
 
 @pytest.mark.parametrize("steps", range(1, 5))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.cluster.conftest import Operated, lease, until
 
+from assetlock.cli.stack import Part
 
-def further(asset: str, slot: int, user: str = "job") -> dict[str, object]:
+
+def further(asset: str, slot: int, user: str = "job") -> dict[str, Any]:
     """A Lease for one of an asset's further slots."""
     body = lease(asset, user)
     body["metadata"]["name"] += f".{slot}"
@@ -103,3 +107,25 @@ def test_capacity_lowered_and_raised_while_locks_are_held(operated: Operated) ->
     assert operated.get("alk", "cy")["status"]["state"] == "Pending"
     resize(operated, 3)
     operated.wait("alk/cy", "condition=Acquired")
+
+
+def test_who_made_a_lease_beyond_the_capacity_is_told_that_it_holds_nothing(operated: Operated) -> None:
+    operated.asset("vm-1", "app", capacity=2)
+    operated.stack.kill(Part.ADMISSION)
+    try:
+        owned = further("vm-1", 3, "alice")
+        owned["metadata"]["annotations"] = {"assetlock.dev/owner": "- alice"}
+        operated.create(owned, user="alice")
+        operated.wait("ast/vm-1", "condition=Overcommitted")
+    finally:
+        operated.stack.restart(Part.ADMISSION)
+    said = "Lease asset.vm-1.3 of alice holds nothing: the asset's capacity is 2, so there is no slot 3"
+    condition = next(
+        c for c in operated.get("asset", "vm-1")["status"]["conditions"] if c["type"] == "Overcommitted"
+    )
+    assert said in condition["message"]
+    until(lambda: said in operated.kubectl("events", "--for=asset/vm-1").stdout, "an Event tells so too")
+    assert "assetlock.dev/token" not in operated.get("lease", "asset.vm-1.3")["metadata"]["annotations"]
+    assert operated.write("app", "bob").returncode == 0
+    operated.kubectl("delete", "lease", "asset.vm-1.3", user="alice")
+    operated.wait("ast/vm-1", "condition=Overcommitted=false")

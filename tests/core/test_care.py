@@ -76,10 +76,10 @@ def test_a_longest_hold_set_after_the_grant_counts_from_then_on(world: World) ->
     assert world.state("first") == "Expired"
 
 
-@pytest.mark.parametrize("end", ["expired", "by hand", "lost"])
+@pytest.mark.parametrize("end", ["expired", "by hand", "lost", "revoked", "by hand, revoked"])
 def test_nobody_gets_the_lock_before_the_delay_is_over(end: str) -> None:
     world = world_with(lockDelay="5m")
-    if end == "by hand":
+    if end.startswith("by hand"):
         world.hand_make("job", seconds=60)
     else:
         world.ask("first", ttl="1m")
@@ -89,6 +89,10 @@ def test_nobody_gets_the_lock_before_the_delay_is_over(end: str) -> None:
     if end == "lost":
         world.drop_lease()
         world.settle()
+    elif end.endswith("revoked"):
+        world.mark_revoked("root")
+        world.settle()
+        assert end.startswith("by hand") or world.state("first") == "Revoked"
     else:
         let_pass(world, 61)
     assert world.state("second") == "Pending"
@@ -100,6 +104,18 @@ def test_nobody_gets_the_lock_before_the_delay_is_over(end: str) -> None:
     let_pass(world, 5)
     assert world.state("second") == "Held"
     assert world.stamped_users("app") == ["bob"]
+
+
+def test_a_revocation_is_followed_at_once_where_there_is_no_delay() -> None:
+    world = world_with()
+    world.ask("first", "alice")
+    world.settle()
+    world.ask("second", "bob", wait="1h")
+    world.settle()
+    world.mark_revoked("root")
+    world.settle()
+    assert (world.state("first"), world.state("second")) == ("Revoked", "Held")
+    assert "revoked by root" in message(world, "first")
 
 
 def test_a_release_is_followed_at_once_whatever_the_delay() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from assetlock.core import decision as d
+from assetlock.core import names
 from assetlock.core.decide import decide
 from assetlock.core.pods import Fate, PodRef
 from tests.core.world import NAMESPACE, World
@@ -40,6 +41,52 @@ def test_a_bound_lock_ends_with_its_pod_says_why_and_the_next_one_gets_it(world:
     ended = condition(world, "first", "Finished")
     assert (ended["reason"], ended["message"]) == ("HolderGone", "pod first is gone")
     assert world.state("second") == "Held"
+
+
+FAILED = Fate("pod first has failed (OOMKilled)", failed=True)
+
+
+@pytest.mark.parametrize("fate", [GONE, FAILED])
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_the_assets_delay_follows_a_pod_that_failed_and_no_other(
+    world: World, fate: Fate, by_hand: bool
+) -> None:
+    assert world.asset is not None
+    world.asset["spec"]["lockDelay"] = "5m"
+    if by_hand:
+        world.hand_make("job", seconds=3600)
+        assert world.lease is not None
+        owner = f"pod-1 system:serviceaccount:{NAMESPACE}:job"
+        world.lease["metadata"]["annotations"] |= {
+            names.OWNER_ANNOTATION: owner,
+            names.POD_ANNOTATION: "first",
+        }
+        pod = "pod-1"
+    else:
+        pod = world.ask_from_pod("first", bindTo="Pod", ttl="1h")
+    world.settle()
+    world.ask("second", "bob", wait="1h")
+    world.settle()
+    world.pods[pod] = fate
+    world.settle()
+    assert by_hand or world.state("first") == "Released"
+    assert world.state("second") == ("Pending" if fate.failed else "Held")
+    assert world.stamped_users("app") == ["assetlock:lock-delay" if fate.failed else "bob"]
+    world.pass_time(302)
+    world.settle()
+    assert world.state("second") == "Held"
+
+
+@pytest.mark.parametrize(("fate", "state"), [(GONE, "Released"), (FAILED, "Quarantined")])
+def test_a_lock_that_is_to_be_looked_at_is_quarantined_when_its_pod_has_failed(
+    world: World, fate: Fate, state: str
+) -> None:
+    pod = world.ask_from_pod("first", bindTo="Pod", onExpiry="Quarantine")
+    world.settle()
+    world.pods[pod] = fate
+    world.settle()
+    assert world.state("first") == state
+    assert world.stamped_users("app") == (["assetlock:quarantine"] if fate.failed else [])
 
 
 def test_no_lock_ends_with_its_pod_before_that_was_looked_for_live(world: World) -> None:

@@ -153,3 +153,20 @@ def test_a_hand_made_lease_has_a_pod_if_it_is_bound_to_one_by_uid_and_name(
     owner = {"assetlock.dev/owner": f"{REF.uid} system:serviceaccount:shop:a"}
     lease = Lease.model_validate({"metadata": {"name": "asset.vm", "annotations": owner | annotations}})
     assert pod_of_lease(lease) == expected
+
+
+@pytest.mark.parametrize(
+    ("sight", "failed"),
+    [
+        (Sight(pod(phase="Failed")), True),
+        (Sight(pod(phase="Succeeded")), False),
+        (Sight(None), False),
+        (Sight(pod(of_job=True), job("Failed"), job_seen=True), True),
+        (Sight(pod(of_job=True), job("Complete"), job_seen=True), False),
+        (Sight(pod(of_job=True), None, job_seen=True), False),
+    ],
+)
+def test_what_has_failed_is_told_from_what_has_ended_otherwise(sight: Sight, failed: bool) -> None:
+    fate = fate_of(REF, sight)
+    assert fate.ended is not None
+    assert fate.failed is failed

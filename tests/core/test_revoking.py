@@ -93,3 +93,21 @@ def test_all_who_share_the_asset_go_and_one_who_collects_its_slots_waits_on() ->
     assert world.state("writer") == "Pending"
     world.settle()
     assert world.state("writer") == "Held"
+
+
+def test_its_delay_keeps_the_lease_from_everybody_but_no_fence_that_nobody_would_take_down(
+    world: World,
+) -> None:
+    assert world.asset is not None
+    world.asset["spec"]["lockDelay"] = "5m"
+    steps = ["WriteLockStatus", "ReplaceLease", "WriteAssetStatus", "PatchTarget", "PatchTarget"]
+    assert kinds(world.revoke()) == steps
+    assert not world.hand_make("other")
+    assert world.stamped_users("app") == []
+    assert world.revoke() == [], "once more changes nothing"
+    world.settle()
+    assert world.state("second") == "Pending"
+    assert world.stamped_users("app") == ["assetlock:lock-delay"]
+    world.pass_time(302)
+    world.settle()
+    assert world.state("second") == "Held"

@@ -38,6 +38,13 @@ def why(world: World, name: str) -> dict[str, str]:
     return next(c for c in conditions if c["type"] == "Settled")
 
 
+def said_of_leases(world: World) -> tuple[str, str] | None:
+    """Status and message of what the Asset says of Leases that hold nothing, if it says anything."""
+    assert world.asset is not None
+    conditions = world.asset["status"].get("conditions", [])
+    return next(((c["status"], c["message"]) for c in conditions if c["type"] == "Overcommitted"), None)
+
+
 def test_as_many_readers_hold_as_there_are_slots_and_all_stand_in_the_stamp(world: World) -> None:
     read(world, "ann", "bob", "cy", "dee")
     assert held(world) == ["ann", "bob", "cy"]
@@ -209,9 +216,33 @@ def test_a_lease_made_by_hand_waits_in_vain_while_more_hold_than_fit(world: Worl
     world.settle()
     assert held(world) == ["bob", "cy"]
     assert world.stamped_users("app") == ["bob", "cy"]
+    assert said_of_leases(world) == (
+        "True",
+        "Lease asset.vm-1 of job holds nothing before others have left: there is no room for one more",
+    )
     world.withdraw("cy")
     world.settle()
     assert world.stamped_users("app") == ["bob", "job"]
+    assert said_of_leases(world) == ("False", "")
+
+
+def test_a_lease_beyond_the_capacity_is_told_of_once_for_as_long_as_it_is_there(world: World) -> None:
+    world.resize(2)
+    world.settle()
+    assert said_of_leases(world) is None
+    world.hand_make("job", slot=3)
+    told = [happening for write in world.settle() for happening in write.tells]
+    assert [(each.reason, each.warning) for each in told] == [("LeaseHoldsNothing", True)]
+    assert said_of_leases(world) == (
+        "True",
+        "Lease asset.vm-1.3 of job holds nothing: the asset's capacity is 2, so there is no slot 3; delete the Lease",
+    )
+    assert held(world) == [] and world.stamped_users("app") == []
+    world.renew_by_hand(slot=3)
+    assert not [happening for write in world.settle() for happening in write.tells]
+    world.drop_lease(slot=3)
+    world.settle()
+    assert said_of_leases(world) == ("False", "")
 
 
 def test_capacity_raised_is_granted_on_at_once(world: World) -> None:

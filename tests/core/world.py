@@ -143,6 +143,12 @@ class World:
             self._touch(lease)
             self._see_terms()
 
+    def mark_revoked(self, by: str) -> None:
+        """Somebody with the right to says on the Lease that the lock is to end."""
+        assert self.lease is not None
+        self.lease["metadata"]["annotations"][names.REVOKED_ANNOTATION] = by
+        self._touch(self.lease)
+
     def drop_lease(self, slot: int = 0) -> None:
         self.leases.pop(slot, None)
         self._see_terms()

@@ -89,7 +89,7 @@ def _pod(store: Store, name: str) -> Json | None:
 
 def _ended_with_pod(lock: Json) -> bool:
     conditions = lock.get("status", {}).get("conditions", [])
-    return any(c["type"] == "Finished" and c["reason"] == "HolderGone" for c in conditions)
+    return any(c["type"] == "Finished" and c["reason"] in ("HolderGone", "HolderFailed") for c in conditions)
 
 
 @pytest.mark.parametrize("how", ["Succeeded", "Failed", "vanished", "replaced"])

@@ -34,6 +34,7 @@ _OURS = (
     names.TOKEN_ANNOTATION,
     names.WITHHELD_ANNOTATION,
 )
+_OF_ONE_ACQUISITION = (*_OURS, names.REVOKED_ANNOTATION)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -140,6 +141,7 @@ def _taken(review: Review, before: LeaseFacts, seconds: int, terms: Terms) -> Ad
         names.LOCK_ANNOTATION: None,
         names.POD_ANNOTATION: requester.pod_name if owner.pod_uid else None,
         names.TOKEN_ANNOTATION: None,
+        names.REVOKED_ANNOTATION: None,
     }
     spec = {
         "leaseDurationSeconds": seconds,
@@ -151,7 +153,7 @@ def _taken(review: Review, before: LeaseFacts, seconds: int, terms: Terms) -> Ad
 
 
 def _renewed(review: Review, before: LeaseFacts, seconds: int, terms: Terms) -> Admitted:
-    """The same acquisition goes on. Only its own holder's write is a sign of life."""
+    """The same acquisition goes on. Only its own holder's write is a sign of life. It may be revoked by this."""
     kept = annotations_of(review.old)
     old = mapping(review.old.get("spec"))
     spec = {
@@ -160,12 +162,16 @@ def _renewed(review: Review, before: LeaseFacts, seconds: int, terms: Terms) -> 
         "renewTime": format_micro_time(terms.now) if owns(review) else old.get("renewTime"),
         "leaseTransitions": before.transitions,
     }
-    return Admitted(_patch(review, {key: kept.get(key) for key in _OURS}, spec))
+    marks = {key: kept.get(key) for key in _OURS}
+    if names.REVOKED_ANNOTATION in {*kept, *annotations_of(review.new)}:
+        revoker = kept.get(names.REVOKED_ANNOTATION, review.requester.username)
+        marks[names.REVOKED_ANNOTATION] = revoker
+    return Admitted(_patch(review, marks, spec))
 
 
 def _freed(review: Review) -> Admitted:
     """Nobody holds it after this write, so nothing of an acquisition may stay; one that is made so is kept so."""
-    nothing: dict[str, str | None] = dict.fromkeys(_OURS)
+    nothing: dict[str, str | None] = dict.fromkeys(_OF_ONE_ACQUISITION)
     if review.operation != "CREATE":
         return Admitted(_patch(review, nothing, {}))
     warning = (

@@ -1,4 +1,4 @@
-"""What ``assetlock revoke`` does: by deleting what others hold with, or by doing all of the operator's steps."""
+"""What ``assetlock revoke`` does: by a mark on the Lease for the operator, or by doing all of its steps."""
 
 from __future__ import annotations
 
@@ -15,18 +15,22 @@ from assetlock.controller.revocation import revoke
 from assetlock.controller.tell import EventTeller
 from assetlock.core import joint, names
 from assetlock.core.decision import (
+    CreateLease,
     DeleteLease,
     PatchNamespace,
     PatchTarget,
+    ReplaceLease,
     Write,
     WriteAssetStatus,
     WriteLockStatus,
 )
+from assetlock.core.identity import LOCK_DELAY, QUARANTINE
 from assetlock.core.messages import HeldBy
 from assetlock.core.observation import Observation, ObservedLease
 from assetlock.core.tenure import Tenure, tenures_of
+from assetlock.kube import reviews
 from assetlock.kube.api import Api
-from assetlock.kube.errors import Conflict, Forbidden, NotFound, OutcomeUnknown
+from assetlock.kube.errors import Conflict, Forbidden, Locked, NotFound, OutcomeUnknown
 from assetlock.kube.recorder import EventRecorder
 from assetlock.kube.resources import ASSETLOCKS, ASSETS, LEASES, Object
 from assetlock.model.asset import Asset
@@ -38,14 +42,17 @@ PAUSE = 0.2
 
 
 async def end_acquisitions(api: Api, namespace: str, asset: str) -> list[Tenure]:
-    """Delete what each present holder of the asset holds with; gives whose it was.
+    """Have the operator end what each present holder of the asset has; gives whose it was.
 
     Raises `NotFound` if there is no such asset, `Forbidden` without the right to end others' locks.
     """
     await api.get(ASSETS, namespace, asset)
     leases = await api.list(LEASES, namespace, label_selector=f"{names.ASSET_LABEL}={asset}")
+    me = (await reviews.myself(api)).username
     return [
-        tenure for tenure in _tenures(namespace, asset, leases.items) if await _end(api, namespace, tenure)
+        tenure
+        for tenure in _tenures(namespace, asset, leases.items)
+        if tenure.identity != LOCK_DELAY and await _end(api, namespace, tenure, me)
     ]
 
 
@@ -87,10 +94,10 @@ async def take_down(api: Api, namespace: str, asset: str, by: str) -> list[str]:
         telling.cancel()
 
 
-async def _end(api: Api, namespace: str, tenure: Tenure) -> bool:
-    """Delete the AssetLock, or the Lease made by hand, in whatever version, but never another acquisition's."""
-    lease = tenure.leases[0].name
-    resource, name = (ASSETLOCKS, tenure.lock_name) if tenure.lock_name else (LEASES, lease)
+async def _end(api: Api, namespace: str, tenure: Tenure, me: str) -> bool:
+    """Say on the Lease that it is revoked, or delete what is quarantined; never another acquisition's."""
+    quarantined = tenure.identity == QUARANTINE and tenure.lock_name is not None
+    resource, name = (ASSETLOCKS, tenure.lock_name or "") if quarantined else (LEASES, tenure.leases[0].name)
     perhaps_done = False
     for _ in range(TRIES):
         try:
@@ -98,9 +105,16 @@ async def _end(api: Api, namespace: str, tenure: Tenure) -> bool:
             if not _is_of(tenure, present):
                 return perhaps_done
             uid, version = present["metadata"]["uid"], present["metadata"]["resourceVersion"]
-            await api.delete(resource, namespace, name, uid=uid, resource_version=version)
+            if quarantined:
+                await api.delete(resource, namespace, name, uid=uid, resource_version=version)
+            else:
+                mark = {names.REVOKED_ANNOTATION: me}
+                meta = {"uid": uid, "resourceVersion": version, "annotations": mark}
+                await api.merge_patch(resource, namespace, name, {"metadata": meta})
         except NotFound:
             return perhaps_done
+        except Locked as error:
+            raise Forbidden(error.status, error.reason, error.message) from error
         except OutcomeUnknown:
             perhaps_done = True
         except Conflict:
@@ -112,7 +126,7 @@ async def _end(api: Api, namespace: str, tenure: Tenure) -> bool:
 
 def _is_of(tenure: Tenure, present: Object) -> bool:
     meta = present["metadata"]
-    if tenure.lock_name:
+    if present["kind"] == ASSETLOCKS.kind:
         return bool(meta["uid"] == joint.lock_uid(tenure.acquisition))
     own = meta["labels"].get(names.ASSET_LABEL, "")
     return [now.acquisition for now in _tenures(meta["namespace"], own, [present])] == [tenure.acquisition]
@@ -145,6 +159,8 @@ def _told(write: Write) -> str:
             return f"AssetLock {body['metadata']['name']}: {body['status']['state']}"
         case DeleteLease(name=name):
             return f"Lease {name}: deleted"
+        case CreateLease(body=body) | ReplaceLease(body=body):
+            return f"Lease {body['metadata']['name']}: kept from everybody for the asset's lockDelay"
         case WriteAssetStatus(body=body):
             token = body["status"]["fencingToken"]
             return f"Asset {body['metadata']['name']}: no holder; the fencing token stays {token}"

@@ -33,8 +33,8 @@ class _Unfinished(click.ClickException):
 def revoke(asset: str, namespace: str | None, kubeconfig: pathlib.Path | None, offline: bool) -> None:
     """End the lock that others hold on ASSET, and say whose it was.
 
-    This needs the verb "unlock" on the asset, and the right to delete its AssetLock or Lease. The next in line gets
-    the lock. If it is free already, nothing happens.
+    This needs the verb "unlock" on the asset, and the right to patch its Lease. The next in line gets the lock, after
+    the asset's lockDelay. If it is free already, nothing happens.
 
     While no operator runs nobody takes the fence down: --offline does it, step by step, and may be repeated.
     """

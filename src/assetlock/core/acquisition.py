@@ -14,7 +14,13 @@ from assetlock.model.asset import Holder
 from assetlock.model.assetlock import AssetLock, LockState
 from assetlock.model.times import format_time
 
+HOLDER_FAILED = "HolderFailed"
+"""Why a lock ended: its pod has failed, and who knows what it left behind."""
+
 _UNKNOWN = Fate()
+_HINT = (
+    'nobody gets it until somebody with the verb "unlock" deletes this AssetLock, or another takes it over'
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -165,19 +171,34 @@ def _loss(
     if any(observed.terminating for observed in tenure.leases):
         state, reason = (LockState.RELEASED, "Deleted") if lock is None else (LockState.REVOKED, "LeaseLost")
         return Ending(state, reason, "its Lease was deleted")
-    revocation = observation.revocation
-    if revocation is not None and tenure.acquisition in revocation.acquisitions:
-        return Ending(LockState.REVOKED, "Revoked", f"revoked by {revocation.by}")
+    revoker = _revoker(observation, tenure)
+    if revoker is not None:
+        return Ending(LockState.REVOKED, "Revoked", f"revoked by {revoker}")
     if recorded is not None and lock is not None and not set(recorded.slots) <= set(tenure.slots):
         return Ending(LockState.REVOKED, "LeaseLost", "one of its Leases was deleted or taken over")
     collecting = lock is not None and recorded is None and not is_complete(observation, lock, tenure)
     if tenure.expires is None or tenure.deadline is None or tenure.deadline > observation.now or collecting:
         return None
     message = f"not renewed by {format_time(tenure.expires)}"
-    if lock is None or lock.spec.on_expiry == "Release" or lock.status.state is not LockState.HELD:
+    if not _is_to_be_looked_at(lock):
         return Ending(LockState.EXPIRED, "Expired", message)
-    hint = 'nobody gets it until somebody with the verb "unlock" deletes this AssetLock, or another takes it over'
-    return Ending(LockState.QUARANTINED, "Quarantined", f"{message}; {hint}")
+    return Ending(LockState.QUARANTINED, "Quarantined", f"{message}; {_HINT}")
+
+
+def _is_to_be_looked_at(lock: AssetLock | None) -> bool:
+    """Whether the asset stays closed after this lock if it is not released."""
+    if lock is None or lock.status.state is not LockState.HELD:
+        return False
+    return lock.spec.on_expiry == "Quarantine"
+
+
+def _revoker(observation: Observation, tenure: Tenure) -> str | None:
+    """Who ends it by hand, without an operator or by what is written on one of its Leases."""
+    revocation = observation.revocation
+    if revocation is not None and tenure.acquisition in revocation.acquisitions:
+        return revocation.by
+    told = (observed.lease.metadata.annotations.get(names.REVOKED_ANNOTATION) for observed in tenure.leases)
+    return next((who for who in told if who is not None), None)
 
 
 def taken_by(tenure: Tenure, lock: AssetLock) -> bool:
@@ -216,6 +237,8 @@ def _failing(
     observation: Observation, lock: AssetLock | None, pod: PodRef | None, unfenceable: str | None
 ) -> Ending | None:
     gone = end_with_pod(observation, pod, waiting=lock is not None and queue.is_pending(lock))
+    if gone is not None and gone.reason == HOLDER_FAILED and _is_to_be_looked_at(lock):
+        return dataclasses.replace(gone, state=LockState.QUARANTINED, message=f"{gone.message}; {_HINT}")
     if gone is not None or lock is None:
         return gone
     if observation.asset is None:
@@ -227,12 +250,13 @@ def _failing(
 
 def end_with_pod(observation: Observation, pod: PodRef | None, *, waiting: bool) -> Ending | None:
     """How an acquisition, or a lock that waits for one, ends with its pod, once that has ended."""
-    evidence = fate_of(observation, pod).ended
-    if evidence is None:
+    fate = fate_of(observation, pod)
+    if fate.ended is None:
         return None
     if not waiting:
-        return Ending(LockState.RELEASED, "HolderGone", evidence, pod=pod)
-    message = f"{evidence}; to queue for others to go on with it, set spec.releaseWithHolder to false"
+        reason = HOLDER_FAILED if fate.failed else "HolderGone"
+        return Ending(LockState.RELEASED, reason, fate.ended, pod=pod)
+    message = f"{fate.ended}; to queue for others to go on with it, set spec.releaseWithHolder to false"
     return Ending(LockState.FAILED, "HolderGone", message, pod=pod)
 
 

@@ -1,4 +1,4 @@
-"""The Asset's status: who holds it, who waits, and whether its targets can be fenced; ready to be written back."""
+"""The Asset's status: who holds it, who waits, and whether its targets can be fenced."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import datetime
 from collections.abc import Sequence
 from typing import Literal
 
-from assetlock.core import glass, names, reporting
+from assetlock.core import glass, names, reporting, vain
 from assetlock.core.acquisition import Acquisition
-from assetlock.core.decision import Body
+from assetlock.core.decision import Happening, WriteAssetStatus
 from assetlock.core.identity import QUARANTINE
 from assetlock.core.messages import shortened
 from assetlock.core.queue import SHOWN
@@ -23,13 +23,14 @@ from assetlock.model.conditions import Condition
 MOST_DENIED_SHOWN = 5
 
 
-def asset_body(situation: Situation, holders: Sequence[Holder], token: int) -> Body:
-    """The Asset with its status as it ought to be."""
-    status = asset_status(situation, holders, token)
-    return reporting.body("Asset", _asset(situation), status, situation.observation.namespace)
+def write(situation: Situation, status: AssetStatus, *tells: Happening) -> WriteAssetStatus:
+    """Give the Asset this status, and tell what is new in it."""
+    asset = _asset(situation)
+    body = reporting.body("Asset", asset, status, situation.observation.namespace)
+    return WriteAssetStatus(body, tells=(*tells, *vain.news(asset, status)))
 
 
-def asset_status(situation: Situation, holders: Sequence[Holder], token: int) -> AssetStatus:
+def status_of(situation: Situation, holders: Sequence[Holder], token: int) -> AssetStatus:
     """The Asset's status as it ought to be."""
     observation, asset, waiters = situation.observation, _asset(situation), situation.waiters
     return AssetStatus(
@@ -124,6 +125,7 @@ def _asset_conditions(situation: Situation) -> list[Condition]:
     else:
         fenced = ("True", "Fenced", f"all {len(wanted)} targets can be fenced")
     told = {"Ready": ready, "Fenced": fenced, **stalled, **_permitted(situation)}
+    told |= vain.condition(situation, asset)
     conditions = reporting.conditions(situation, asset, told)
     return [c for c in conditions if c.type != "TargetsPermitted" or asset.spec.targets]
 

@@ -71,6 +71,7 @@ _RULES: tuple[Callable[[Situation], Decision | None], ...] = (
     _show,
 )
 
-_BY_HAND = {ending.end_locks, granting.pass_on, fencing.clear, fencing.unstamp_strays, guarding.take_down}
+_TAKING_DOWN = {fencing.clear, fencing.unstamp_strays, guarding.take_down}
+_BY_HAND = {ending.end_locks, withholding.withhold, granting.pass_on, *_TAKING_DOWN}
 _REVOKING = [rule for rule in _RULES if rule in _BY_HAND]
 """By hand, what holds the lock is ended in the same order; all else is left to the operator."""

@@ -17,7 +17,6 @@ from assetlock.core.decision import (
     Decision,
     Happening,
     PatchTarget,
-    WriteAssetStatus,
 )
 from assetlock.core.identity import MAINTENANCE, Identity
 from assetlock.core.observation import ObservedTarget
@@ -83,10 +82,10 @@ def clear(situation: Situation) -> Decision | None:
         return None
     if asset is not None and asset.status.holders:
         told = Happening.about(asset, "Unlocked", "the lock is free")
-        body = asset_status.asset_body(situation, [], situation.token_in_use)
+        status = asset_status.status_of(situation, [], situation.token_in_use)
         slots = sorted({slot for holder in asset.status.holders for slot in holder.slots})
         confirm = (*confirm_slots(situation, slots), *confirm_former_gone(situation))
-        return Decision(confirm=confirm, writes=(WriteAssetStatus(body, tells=(told,)),))
+        return Decision(confirm=confirm, writes=(asset_status.write(situation, status, told),))
     writes = [_unstamp(situation, target) for target in observation.targets if _is_stamped(situation, target)]
     version = asset.metadata.resource_version if asset else None
     return Decision(confirm=(ConfirmAsset(version),), writes=tuple(writes)) if writes else None

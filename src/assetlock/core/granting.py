@@ -22,7 +22,6 @@ from assetlock.core.decision import (
     DeleteLease,
     Happening,
     ReplaceLease,
-    WriteAssetStatus,
     WriteLockStatus,
 )
 from assetlock.core.observation import ObservedLease
@@ -133,8 +132,8 @@ def record(situation: Situation) -> Decision | None:
         entries.append(asset_status.holder_entry(holder, token))
     entries.sort(key=lambda entry: entry.fencing_token)
     confirm: tuple[Confirmation, ...] = (*confirm_former_gone(situation), *confirm_not_over(new))
-    body = asset_status.asset_body(situation, entries, entries[-1].fencing_token)
-    return Decision(confirm=confirm, writes=(WriteAssetStatus(body),))
+    status = asset_status.status_of(situation, entries, entries[-1].fencing_token)
+    return Decision(confirm=confirm, writes=(asset_status.write(situation, status),))
 
 
 def _needs_token(situation: Situation, holder: Acquisition) -> bool:
@@ -196,5 +195,6 @@ def _told_of_expiry(situation: Situation, observed: ObservedLease) -> tuple[Happ
         if asset and ending and ending.pod is not None:
             return (Happening.about(asset, ending.reason, f"{whose} was released: {ending.message}"),)
         if asset and ending:
-            return (Happening.about(asset, "LeaseExpired", f"{whose} was {ending.message}", warning=True),)
+            reason = "LeaseRevoked" if ending.reason == "Revoked" else "LeaseExpired"
+            return (Happening.about(asset, reason, f"{whose} was {ending.message}", warning=True),)
     return ()

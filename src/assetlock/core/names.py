@@ -26,6 +26,7 @@ TOKEN_ANNOTATION = f"{GROUP}/token"
 SETTER_ANNOTATION = f"{GROUP}/targets-set-by"
 KEEP_ANNOTATION = f"{GROUP}/keep"
 WITHHELD_ANNOTATION = f"{GROUP}/withheld"
+REVOKED_ANNOTATION = f"{GROUP}/revoked-by"
 BIND_TO_ANNOTATION = f"{GROUP}/bind-to"
 
 STAMP_SUFFIX = f".fence.{GROUP}/holders"

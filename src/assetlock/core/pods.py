@@ -47,10 +47,12 @@ class Sight:
 class Fate:
     """What a sight comes to, ready to be read.
 
-    ``ended`` is the evidence that the pod has ended. ``doubt`` is why nobody can tell, with its reason in a word.
+    ``ended`` is the evidence that the pod has ended, ``failed`` whether it or its Job has failed in that: its work
+    was left undone. ``doubt`` is why nobody can tell, with its reason in a word.
     """
 
     ended: str | None = None
+    failed: bool = False
     doubt: tuple[str, str] | None = None
 
 
@@ -63,13 +65,13 @@ def fate_of(ref: PodRef, sight: Sight) -> Fate:
         return Fate(ended=f"pod {ref.name} is gone; the one that has its name now is another")
     if pod.status.phase in FINISHED_PHASES:
         why = f" ({pod.status.reason})" if pod.status.reason else ""
-        return Fate(ended=f"pod {ref.name} has {pod.status.phase.lower()}{why}")
+        return Fate(f"pod {ref.name} has {pod.status.phase.lower()}{why}", pod.status.phase == "Failed")
     lost = _lost_contact(ref, pod, sight)
     if lost:
         return Fate(doubt=("NodeUnreachable", lost))
-    job = _end_of_job(ref, pod, sight)
-    if job:
-        return Fate(ended=job)
+    ended = _end_of_job(ref, pod, sight)
+    if ended:
+        return ended
     if pod.metadata.deletion_timestamp is not None:
         return Fate(doubt=("PodTerminating", f"pod {ref.name} is being deleted and has not gone yet"))
     return Fate()
@@ -137,17 +139,17 @@ def _lost_contact(ref: PodRef, pod: Pod, sight: Sight) -> str | None:
     return None
 
 
-def _end_of_job(ref: PodRef, pod: Pod, sight: Sight) -> str | None:
+def _end_of_job(ref: PodRef, pod: Pod, sight: Sight) -> Fate | None:
     """How the pod's Job has ended, if that is known, and if it is known that the pod's node can be reached."""
     job = job_of(pod)
     if job is None or not sight.job_seen or (node_in_question(pod) and not sight.node_seen):
         return None
     name, uid = job
     if sight.job is None or sight.job.metadata.uid != uid:
-        return f"Job {name} of pod {ref.name} is gone"
+        return Fate(f"Job {name} of pod {ref.name} is gone")
     for end in ("Complete", "Failed"):
         if _says(sight.job.status.conditions, end, "True"):
-            return f"Job {name} of pod {ref.name} is finished ({end})"
+            return Fate(f"Job {name} of pod {ref.name} is finished ({end})", end == "Failed")
     return None
 
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from assetlock.core.acquisition import Acquisition, lacks_slots
+from assetlock.core.identity import LOCK_DELAY
 from assetlock.core.observation import Observation, Revocation
 from assetlock.core.situation import Situation
 
 
 def revocation_of(observation: Observation, by: str) -> Revocation:
-    """Everything that has Leases now, but for a lock that waits and only collects what it will need."""
+    """Everything that has Leases now, but for a lock that waits and only collects what it will need.
+
+    What a lockDelay keeps from everybody stays so: it is no lock, and ends by itself.
+    """
     acquisitions = Situation(observation).acquisitions
-    ended = (each.id for each in acquisitions if not _only_collects(each, observation.capacity))
+    ended = (
+        each.id
+        for each in acquisitions
+        if each.tenure.identity != LOCK_DELAY and not _only_collects(each, observation.capacity)
+    )
     return Revocation(by, frozenset(ended))
 
 

@@ -20,8 +20,9 @@ def out_of_date(situation: Situation) -> Iterator[WriteLockStatus | WriteAssetSt
     }
     if asset is not None:
         kept = [entries.get(entry.acquisition, entry) for entry in asset.status.holders]
-        if asset_status.asset_status(situation, kept, situation.mark) != asset.status:
-            yield WriteAssetStatus(asset_status.asset_body(situation, kept, situation.mark))
+        shown = asset_status.status_of(situation, kept, situation.mark)
+        if shown != asset.status:
+            yield asset_status.write(situation, shown)
     for holder in situation.holders:
         if holder.lock is not None and holder.announced and not joint.is_joint(holder.lock):
             status = lock_status.held(situation, holder, holder.lock, entries[holder.id])

@@ -63,6 +63,8 @@ class Situation:
         for acquisition in self.standing:
             if not acquisition.recorded and self._fits(acquisition, holders):
                 holders.append(acquisition)
+        if self.observation.revocation is not None:
+            return [holder for holder in holders if not holder.tenure.withheld]
         return holders
 
     def _fits(self, acquisition: Acquisition, holders: list[Acquisition]) -> bool:

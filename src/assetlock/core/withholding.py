@@ -11,7 +11,7 @@ import datetime
 from collections.abc import Iterable, Iterator
 
 from assetlock.core import leases, tenure
-from assetlock.core.acquisition import Acquisition
+from assetlock.core.acquisition import HOLDER_FAILED, Acquisition
 from assetlock.core.asset_status import holder_entry
 from assetlock.core.decision import Body, CreateLease, Decision, ReplaceLease
 from assetlock.core.identity import LOCK_DELAY, QUARANTINE, Identity
@@ -34,7 +34,7 @@ class Withholding:
 
 def withhold(situation: Situation) -> Decision | None:
     """Keep the Leases of a lock that was not released, before they pass on."""
-    if situation.obstacle:
+    if situation.obstacle and situation.observation.revocation is None:
         return None
     writes = tuple(
         ReplaceLease(body) if situation.observation.lease(slot) else CreateLease(body)
@@ -76,9 +76,10 @@ def _why(situation: Situation, acquisition: Acquisition) -> Withholding | None:
         return None
     if acquisition.lock is not None:
         return _why_after(situation, acquisition.lock)
-    if ending.state is LockState.EXPIRED and acquisition.recorded and deadline is not None:
-        return _delay(situation, deadline)
-    return None
+    if not _is_followed_by_delay(ending.state, ending.reason) or not acquisition.recorded:
+        return None
+    began = deadline if ending.state is LockState.EXPIRED else None
+    return _delay(situation, began or situation.observation.now)
 
 
 def _why_after(situation: Situation, lock: AssetLock) -> Withholding | None:
@@ -86,15 +87,21 @@ def _why_after(situation: Situation, lock: AssetLock) -> Withholding | None:
     status = lock.status
     if status.acquire_time is None or status.finish_time is None or lock.metadata.deletion_timestamp:
         return None
-    if status.state is LockState.QUARANTINED:
+    if status.state is LockState.QUARANTINED and situation.observation.revocation is None:
         return Withholding(QUARANTINE, situation.observation.now, datetime.timedelta())
-    for_maintenance = any(c.type == "Finished" and c.reason == "Maintenance" for c in status.conditions)
-    if status.state not in _NOT_RELEASED or for_maintenance:
+    why = next((c.reason for c in status.conditions if c.type == "Finished"), "")
+    if status.state is None or not _is_followed_by_delay(status.state, why):
         return None
     return _delay(situation, status.finish_time)
 
 
+def _is_followed_by_delay(state: LockState, reason: str) -> bool:
+    """Whether a lock that ended so was not released. Maintenance that sent it away follows at once."""
+    return reason == HOLDER_FAILED or (state in _NOT_RELEASED and reason != "Maintenance")
+
+
 def _delay(situation: Situation, began: datetime.datetime) -> Withholding | None:
-    lasts = tenure.lock_delay(situation.observation.asset)
-    ends = began + lasts
-    return Withholding(LOCK_DELAY, began, lasts) if lasts and ends > situation.observation.now else None
+    """What is left of it; a time in a record counts only as far as it is past."""
+    now, lasts = situation.observation.now, tenure.lock_delay(situation.observation.asset)
+    began = min(began, now)
+    return Withholding(LOCK_DELAY, began, lasts) if began + lasts > now else None

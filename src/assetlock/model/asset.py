@@ -121,8 +121,8 @@ class AssetSpec(Model):
     )
     lock_delay: PositiveDuration | None = Field(
         None,
-        description="How long nobody gets it, and nobody may write, after a lock has expired or was revoked. "
-        "Default: not at all.",
+        description="How long nobody gets it, and nobody may write, after a lock has expired or was revoked, or "
+        "ended as its pod failed. Default: not at all.",
     )
     exempt: list[Username] = Field(
         default_factory=list,
@@ -208,7 +208,9 @@ class AssetStatus(Model):
         description="What was written through the lock by break-glass in the last hour, the latest first.",
     )
     conditions: Conditions = Field(
-        default_factory=list, description="Ready: locks are granted. Fenced: targets can be."
+        default_factory=list,
+        description="Ready: locks are granted. Fenced: targets can be. "
+        "Overcommitted: a Lease made by hand holds nothing, as there is no room for it.",
     )
     observed_generation: int | None = Field(None, ge=0, description="The generation that this was made from.")
 

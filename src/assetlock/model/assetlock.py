@@ -153,7 +153,8 @@ class AssetLockSpec(Model):
     )
     on_expiry: Literal["Release", "Quarantine"] = Field(
         "Release",
-        description="What follows when it runs out. Release: the next one gets the lock. Quarantine: nobody does, "
+        description="What follows when it runs out, or ends as its pod failed. Release: the next one gets the lock. "
+        "Quarantine: nobody does, "
         "and nobody may write, until somebody with the verb `unlock` deletes this lock or another takes it over.",
     )
     take_over: ObjectName | None = Field(
@@ -228,7 +229,12 @@ class AssetLock(Model):
                 "(has(self.status) && has(self.status.state) && self.status.state == oldSelf.status.state)",
                 "a lock that has ended stays so; make a new AssetLock instead",
                 field="status.state",
-            )
+            ),
+            cel.rule(
+                "!has(self.spec.takeOver) || self.spec.takeOver != self.metadata.name",
+                "a lock can't take over from itself",
+                field="spec.takeOver",
+            ),
         )
     )
 
