@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import pytest
 
 from assetlock.core.decide import decide
+from assetlock.core.decision import WriteLockStatus
 from assetlock.core.names import WITHHELD_ANNOTATION
+from assetlock.model.times import format_time
 from tests.core.world import World
 
 
@@ -116,6 +119,26 @@ def test_a_revocation_is_followed_at_once_where_there_is_no_delay() -> None:
     world.settle()
     assert (world.state("first"), world.state("second")) == ("Revoked", "Held")
     assert "revoked by root" in message(world, "first")
+
+
+@pytest.mark.parametrize("delay", [None, "5m"])
+def test_another_operators_clock_makes_no_delay_longer(delay: str | None) -> None:
+    world = world_with(**({"lockDelay": delay} if delay else {}))
+    world.ask("first", ttl="1m")
+    world.settle()
+    world.ask("second", "bob", wait="1h")
+    world.settle()
+    world.pass_time(61)
+    ended = decide(world.observe()).writes[0]
+    assert isinstance(ended, WriteLockStatus)
+    ahead = world.now + datetime.timedelta(minutes=27)
+    ended.body["status"]["finishTime"] = format_time(ahead)
+    world.apply(ended)
+    world.settle()
+    if delay:
+        assert world.stamped_users("app") == ["assetlock:lock-delay"]
+        let_pass(world, 302)
+    assert world.state("second") == "Held"
 
 
 def test_a_release_is_followed_at_once_whatever_the_delay() -> None:

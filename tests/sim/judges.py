@@ -70,7 +70,7 @@ class Judges:
         self.announced: defaultdict[str, dict[str, Announced]] = defaultdict(dict)
         self._told: set[str] = set()
         self._ends: dict[str, float] = {}
-        self._left: defaultdict[str, set[str]] = defaultdict(set)
+        self._left: defaultdict[str, dict[int, str]] = defaultdict(dict)
         self.announcements = 0
         self.leases_deleted_by_hand = False
         self.trouble_at = float("-inf")
@@ -181,6 +181,7 @@ class Judges:
         self._former[asset].append((change.time, before))
         gone = before is not None and (after is None or after.acquisition != before.acquisition)
         if before is not None and gone:
+            self._left[asset][slot] = before.user
             self._on_loss(change, asset, before)
         if after is not None:
             first = after.acquisition not in {term.acquisition for term in terms.values()}
@@ -209,7 +210,6 @@ class Judges:
 
     def _on_loss(self, change: Change, asset: str, before: Term) -> None:
         """Somebody has a Lease no more."""
-        self._left[asset].add(before.user)
         self._end(asset, before.acquisition, by_lease=True)
         self._check_promptness(change, before)
         self._check_robbery(change, asset, before)
@@ -230,8 +230,9 @@ class Judges:
         self._tokens[asset] = max(new.token, last)
         present[new.acquisition] = new
         self._told.add(new.acquisition)
-        if not new.late:
-            self._left[asset].clear()
+        for slot, term in self._terms[asset].items():
+            if term.acquisition == new.acquisition:
+                self._left[asset].pop(slot, None)
         self.announcements += 1
         for target in self._targets[asset]:
             self._check_stamp(asset, target, new)
@@ -284,8 +285,9 @@ class Judges:
             if held and name in targets:
                 may = {holder.user for holder in held}
                 if not any(holder.alone for holder in held):
-                    # Who has just left is out of the stamp before anybody else is told that it holds.
-                    may |= {term.user for term in self._terms[asset].values()} | self._left[asset]
+                    # Who has left is out of the stamp before anybody else is told that it holds that slot.
+                    may |= {term.user for term in self._terms[asset].values()}
+                    may |= set(self._left[asset].values())
                 assert change.user in may, f"{change.user} wrote {name} while {held} held {asset}"
 
     def _check_tokens_grow(self, old: Json, new: Json, name: str) -> None:
