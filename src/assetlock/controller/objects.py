@@ -11,6 +11,7 @@ from assetlock.core.selection import SelectorIndex, selects
 from assetlock.model.selector import LabelSelector
 
 Raw = dict[str, Any]
+Selectors = frozenset[LabelSelector]
 
 
 class Objects:
@@ -20,7 +21,7 @@ class Objects:
         self.by_name: dict[str, Raw] = {}
         self._stamped: defaultdict[str, set[str]] = defaultdict(set)
         self._selected: dict[LabelSelector, set[str]] = {}
-        self._selecting: dict[str, frozenset[LabelSelector]] = {}
+        self._selecting: dict[str, Selectors] = {}
         self._index = SelectorIndex()
 
     def put(self, raw: Raw) -> None:
@@ -79,7 +80,7 @@ class Objects:
         """Those that carry this stamp, be it their own or a copy, by name."""
         return [self.by_name[name] for name in sorted(self._stamped.get(stamp, ()))]
 
-    def selecting(self, name: str) -> frozenset[LabelSelector]:
+    def selecting(self, name: str) -> Selectors:
         """The selectors that select the object."""
         return self._selecting.get(name, frozenset())
 
@@ -92,7 +93,7 @@ class Objects:
         for stamp in new - old:
             self._stamped[stamp].add(name)
 
-    def _file(self, name: str, selectors: frozenset[LabelSelector]) -> None:
+    def _file(self, name: str, selectors: Selectors) -> None:
         before = self._selecting.pop(name, frozenset())
         if selectors:
             self._selecting[name] = selectors

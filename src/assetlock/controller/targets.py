@@ -1,4 +1,4 @@
-"""The objects that assets stand for: watched as metadata only, one watch for each kind and namespace.
+"""The objects that assets stand for, and those that still carry an asset's stamp.
 
 A watch is started when the first asset claims such an object, by name or by labels, and kept until no asset does and
 no object carries a stamp: so objects which an asset no longer claims, but which are still fenced by it, are found.
@@ -6,58 +6,26 @@ no object carries a stamp: so objects which an asset no longer claims, but which
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from assetlock.controller.cache import AssetKey
 from assetlock.controller.claims import Claim, Claims, Place, stamping
 from assetlock.controller.clock import Clock
-from assetlock.controller.objects import Objects, Raw, annotations_of, labels_of
+from assetlock.controller.objects import Raw, Selectors, annotations_of
 from assetlock.controller.problems import Problems
 from assetlock.controller.proofs import NotTried, Proofs
 from assetlock.controller.wall import Wall
+from assetlock.controller.watches import Unwatchable, Watched, Watches
 from assetlock.core import names
 from assetlock.core.observation import ObservedTarget
 from assetlock.core.selection import described, selects
 from assetlock.kube.api import Api
 from assetlock.kube.discovery import Discovery
 from assetlock.kube.errors import ApiError, KindNotFound
-from assetlock.kube.reflector import Reflector
 from assetlock.kube.resources import Resource
 from assetlock.model.asset import MOST_SELECTED, Asset, Target
 from assetlock.model.selector import LabelSelector
-
-WATCH_WITHIN = 10.0
-"""Seconds that a new watch has for its first list."""
-
-
-@dataclasses.dataclass(slots=True)
-class _Watched:
-    place: Place
-    resource: Resource
-    reflector: Reflector
-    task: asyncio.Task[None]
-    objects: Objects
-
-    def observed(self, target: Target, raw: Raw | None, *, wanted: bool = True) -> ObservedTarget:
-        """One of the objects, as a target; ``None`` where there is none of that name."""
-        meta = raw["metadata"] if raw else {}
-        return ObservedTarget(
-            target,
-            uid=meta.get("uid"),
-            resource_version=meta.get("resourceVersion", ""),
-            labels=labels_of(raw) if raw else {},
-            annotations=annotations_of(raw) if raw else {},
-            wanted=wanted,
-            resource=self.resource.full_name,
-            namespace=self.place.namespace,
-            subresources=self.resource.subresources,
-        )
-
-
-class _Unwatchable(Exception):
-    """Objects of a kind can't be watched; says why."""
 
 
 class Targets:
@@ -85,7 +53,7 @@ class Targets:
         self._problems = Problems(clock)
         self._wall = Wall(api, clock, self._wall_changed)
         self._proofs = Proofs(api, clock, self._wall, lambda place: self._tell(self._claims.in_place(place)))
-        self._watched: dict[Place, _Watched] = {}
+        self._watches = Watches(api, clock, self._object_changed)
         self._resources: dict[tuple[str, str], Resource] = {}
 
     async def observe(self, key: AssetKey, asset: Asset | None) -> tuple[ObservedTarget, ...]:
@@ -129,7 +97,7 @@ class Targets:
     def put(self, target: Target, namespace: str | None, raw: Raw | None) -> None:
         """Take in a live read of a named target, or the answer to a write; ``None`` when there is none."""
         place = Place(target.api_version, target.kind, namespace)
-        watched, name = self._watched.get(place), target.name or ""
+        watched, name = self._watches.get(place), target.name or ""
         if watched is None:
             return
         before = watched.objects.selecting(name)
@@ -143,17 +111,14 @@ class Targets:
     def retire(self, assets: Collection[AssetKey]) -> None:
         """Stop the watches that none of the assets that there are needs."""
         self._deselect(self._claims.keep_assets(assets))
-        for place, watched in list(self._watched.items()):
-            if not self._claims.is_claimed(place) and not watched.objects.any_stamped:
-                watched.task.cancel()
-                del self._watched[place]
-                self._proofs.forget(place)
+        for watched in self._watches:
+            if not self._claims.is_claimed(watched.place) and not watched.objects.any_stamped:
+                self._watches.stop(watched.place)
+                self._proofs.forget(watched.place)
 
     async def close(self) -> None:
         """Stop all watches."""
-        for watched in self._watched.values():
-            watched.task.cancel()
-        await asyncio.gather(*(w.task for w in self._watched.values()), return_exceptions=True)
+        await self._watches.close()
         await self._wall.close()
 
     async def _observe_claimed(
@@ -170,8 +135,8 @@ class Targets:
             claim: Claim = (place, target.selector or target.name or "")
             claims.add(claim)
             self._claims.add(key, claim)
-            watched = await self._watched_in(place, resource)
-        except (KindNotFound, _Unwatchable) as error:
+            watched = await self._watches.synced(place, resource)
+        except (KindNotFound, Unwatchable) as error:
             self.problem(key, target, str(error))
             return [ObservedTarget(target, problem=str(error))]
         if target.selector is None:
@@ -183,7 +148,7 @@ class Targets:
         return await self._proven(key, watched, found) or [ObservedTarget(target)]
 
     async def _proven(
-        self, key: AssetKey, watched: _Watched, found: list[ObservedTarget]
+        self, key: AssetKey, watched: Watched, found: list[ObservedTarget]
     ) -> list[ObservedTarget]:
         """The objects, with what is wrong if the API server does not enforce the fence where they are."""
         trial = next((each for each in found if each.uid), None)
@@ -197,7 +162,7 @@ class Targets:
         return [dataclasses.replace(each, problem=problem) if problem else each for each in found]
 
     def _selected(
-        self, key: AssetKey, target: Target, selector: LabelSelector, watched: _Watched
+        self, key: AssetKey, target: Target, selector: LabelSelector, watched: Watched
     ) -> list[ObservedTarget]:
         """What is selected; if that is too much, those of it that are stamped already, and what is wrong."""
         watched.objects.select(selector)
@@ -213,16 +178,6 @@ class Targets:
         named = ((target.model_copy(update={"name": _name(raw), "selector": None}), raw) for raw in raws)
         return [*problem, *(watched.observed(each, raw) for each, raw in named)]
 
-    async def _watched_in(self, place: Place, resource: Resource) -> _Watched:
-        """The objects in a place; raises _Unwatchable when they can't be listed for so long."""
-        watched = self._watched.get(place) or self._watch(place, resource)
-        try:
-            await watched.reflector.until_synced(WATCH_WITHIN)
-        except TimeoutError:
-            where = place.namespace or "the cluster"
-            raise _Unwatchable(f"{place.kind} objects in {where} can't be watched") from None
-        return watched
-
     def _unless_problem(self, key: AssetKey, found: ObservedTarget) -> ObservedTarget:
         """An object whose problem stands is not looked at: it would only be tried again."""
         problem = self._problems.standing(key, found.target)
@@ -231,7 +186,8 @@ class Targets:
     def _strays(self, key: AssetKey, *, copies: bool) -> Iterator[ObservedTarget]:
         """Objects with the asset's stamp; on request also those that only a controller has copied it to."""
         stamp = names.stamp_key(key.name, key.namespace)
-        for place, watched in self._watched.items():
+        for watched in self._watches:
+            place = watched.place
             for raw in watched.objects.stamped_with(stamp):
                 if copies or key in stamping(raw["metadata"]["uid"], annotations_of(raw)):
                     target = Target(
@@ -242,44 +198,9 @@ class Targets:
                     )
                     yield watched.observed(target, raw, wanted=False)
 
-    def _watch(self, place: Place, resource: Resource) -> _Watched:
-        objects = Objects()
-
-        def on_replace(items: list[Raw], _version: str) -> None:
-            before = {name: objects.selecting(name) for name in objects.by_name}
-            for name in objects.replace(items):
-                selecting = before.get(name, frozenset()) | objects.selecting(name)
-                self._tell(self._concerned(place, name, selecting, objects.by_name.get(name)))
-
-        def on_event(kind: str, raw: Raw) -> None:
-            name = _name(raw)
-            known, before = objects.by_name.get(name), objects.selecting(name)
-            if kind == "DELETED":
-                objects.drop(name)
-            else:
-                objects.put(raw)
-                if known and _is_fenced_alike(known, raw):
-                    return
-            self._tell(self._concerned(place, name, before | objects.selecting(name), raw))
-
-        reflector = Reflector(
-            self._api,
-            resource,
-            place.namespace,
-            metadata_only=True,
-            on_replace=on_replace,
-            on_event=on_event,
-            clock=self._clock.monotonic,
-        )
-        task = asyncio.create_task(reflector.run(), name=f"watch {place}")
-        watched = self._watched[place] = _Watched(place, resource, reflector, task, objects)
-        return watched
-
-    def _concerned(
-        self, place: Place, name: str, selectors: Iterable[LabelSelector], raw: Raw | None
-    ) -> set[AssetKey]:
+    def _object_changed(self, place: Place, name: str, selecting: Selectors, raw: Raw | None) -> None:
         stamped = stamping(raw["metadata"]["uid"], annotations_of(raw)) if raw else ()
-        return self._claims.on(place, name, selectors) | set(stamped)
+        self._tell(self._claims.on(place, name, selecting) | set(stamped))
 
     def _wall_changed(self) -> None:
         self._proofs.doubt()
@@ -291,7 +212,7 @@ class Targets:
 
     def _deselect(self, unclaimed: Iterable[Claim]) -> None:
         for place, what in unclaimed:
-            watched = self._watched.get(place)
+            watched = self._watches.get(place)
             if watched is not None and isinstance(what, LabelSelector):
                 watched.objects.deselect(what)
 
@@ -303,13 +224,6 @@ def explain(error: ApiError, target: Target) -> str:
 
 def _name(raw: Raw) -> str:
     return str(raw["metadata"]["name"])
-
-
-def _is_fenced_alike(before: Raw, after: Raw) -> bool:
-    """Whether only the content is another one: no asset has anything to do then, however often a holder writes."""
-    same_object = before["metadata"]["uid"] == after["metadata"]["uid"]
-    same_labels = labels_of(before) == labels_of(after)
-    return same_object and same_labels and annotations_of(before) == annotations_of(after)
 
 
 def _each_once(found: Iterable[ObservedTarget]) -> list[ObservedTarget]:
