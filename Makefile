@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup controlplane demo test lint format bench sim exhaustive chaos mutants matrix fuzz crds lock clean
+.PHONY: help setup controlplane demo test lint format bench sim exhaustive chaos restarts mutants matrix fuzz crds lock clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ exhaustive: setup  ## Visit every state that the decision can lead to within DEP
 
 chaos: controlplane  ## Hurt a real control plane for MINUTES=10, and judge it; writes docs/proof.md and docs/proof.svg
 	$(BIN)/python -m tests.chaos.run --minutes $(or $(MINUTES),10) --docs
+
+restarts: controlplane  ## Kill the operator under load with -9, KILLS=100 times, and judge it
+	$(BIN)/python -m tests.restarts.run --kills $(or $(KILLS),100) $(if $(SEED),--seed $(SEED))
 
 mutants: setup  ## Plant each kept bug in turn, and show which test finds it
 	$(BIN)/python -m tests.mutants.run

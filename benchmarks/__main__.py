@@ -13,7 +13,7 @@ from assetlock.dev import ControlPlane
 from assetlock.kube.api import Api
 from assetlock.kube.config import load_config
 from assetlock.kube.http import HttpTransport
-from benchmarks import fenced, rows, scenarios
+from benchmarks import fenced, pods, rows, scenarios
 from benchmarks.bench import NAMESPACE, Bench
 from benchmarks.storm import Storm
 
@@ -43,6 +43,7 @@ async def _alone(cluster: ControlPlane) -> list[rows.Row]:
             scenarios.handover,
             scenarios.throughput,
             scenarios.long_line,
+            pods.beside_pods,
         ):
             print(f"measuring: {scenario.__name__}", file=sys.stderr)
             taken.append(await scenario(bench))

@@ -72,14 +72,14 @@ class Bench:
         body = {"metadata": {"name": name, "namespace": NAMESPACE}, "data": {"value": "0"}}
         await self.api.create(CONFIG_MAPS, NAMESPACE, {"apiVersion": "v1", "kind": "ConfigMap", **body})
 
-    async def ask(self, asset: str, *, wait: str = "0s", priority: int = 0) -> dict[str, Any]:
+    async def ask(self, asset: str, *, wait: str = "0s", priority: int = 0, **spec: Any) -> dict[str, Any]:
         """Create an AssetLock."""
         name = f"{asset}-{next(_numbers)}"
         body = {
             "apiVersion": ASSETLOCKS.api_version,
             "kind": "AssetLock",
             "metadata": {"name": name, "namespace": NAMESPACE},
-            "spec": {"assetName": asset, "ttl": "10m", "wait": wait, "priority": priority},
+            "spec": {"assetName": asset, "ttl": "10m", "wait": wait, "priority": priority, **spec},
         }
         return await self.api.create(ASSETLOCKS, NAMESPACE, body)
 

@@ -62,6 +62,7 @@ class Cluster:
     binaries: Binaries
     ports: dict[str, int]
     proxies: dict[str, Proxy]
+    controllers: tuple[str, ...] = CONTROLLERS
     programs: dict[str, Program] = field(default_factory=dict)
     running: dict[str, Child] = field(default_factory=dict)
     killed: set[str] = field(default_factory=set)
@@ -145,7 +146,7 @@ class Cluster:
             await install(api, webhook_url=self.proxies["kube-apiserver to admission"].url)
         finally:
             await api.close()
-        for part in (*CONTROLLERS, "admission"):
+        for part in (*self.controllers, "admission"):
             self.programs[part] = await asyncio.to_thread(self.operator, part)
             await self.start(part)
 
@@ -171,14 +172,14 @@ class Cluster:
 
 
 @contextlib.asynccontextmanager
-async def cluster() -> AsyncIterator[Cluster]:
+async def cluster(controllers: tuple[str, ...] = CONTROLLERS) -> AsyncIterator[Cluster]:
     """A cluster for as long as the block lasts."""
     binaries = provide(print)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="assetlock-chaos-"))
     free = iter(_free_ports(len(PROCESSES) + len(PAIRS) + 1))
     ports = {name: next(free) for name in (*PROCESSES, "etcd peer")}
     proxies = {pair: Proxy(next(free), ports[pair.rpartition(" ")[2]]) for pair in PAIRS}
-    made = Cluster(folder, binaries, ports, proxies)
+    made = Cluster(folder, binaries, ports, proxies, controllers)
     try:
         await made.begin()
         yield made

@@ -79,6 +79,17 @@ def test_a_pod_that_fails_leaves_an_asset_that_nobody_gets_before_a_person_has_l
     until(lambda: "quarantine" in shop.write("app", "bob").stderr, "nobody may write")
 
 
+def test_a_pod_that_waits_for_what_it_has_itself_is_told_so_at_once(shop: Operated) -> None:
+    worker = workers.start(shop, "migrate")
+    worker.lock("first", bindTo="Pod", ttl="1h")
+    shop.wait("alk/first", "condition=Acquired")
+    worker.lock("second", bindTo="Pod", wait="1h")
+    settled = shop.settled("second")
+    assert settled["reason"] == "Deadlock"
+    assert "(second) waits for asset vm-1, which" in settled["message"]
+    assert shop.get("alk", "first")["status"]["state"] == "Held"
+
+
 def test_a_lock_of_a_user_outlives_the_pod_that_asked_for_it(shop: Operated) -> None:
     worker = workers.start(shop, "acquire")
     worker.lock("first", ttl="1h")
