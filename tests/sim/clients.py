@@ -18,7 +18,7 @@ from tests.sim.world import Process, World
 
 NAMESPACE = "team-a"
 _HEADERS = {"accept": "application/json", "content-type": "application/json"}
-_MERGE = {**_HEADERS, "content-type": "application/merge-patch+json"}
+MERGE = {**_HEADERS, "content-type": "application/merge-patch+json"}
 
 
 async def send(
@@ -80,7 +80,9 @@ class Locker:
         assets: list[str],
         plan: Plan,
         until: float,
+        twisted: Callable[[random.Random, Board, str], dict[str, Any]],
     ) -> None:
+        self._twisted = twisted
         self._joint = plan.joint
         self._board = board
         self._slots = plan.capacity
@@ -107,6 +109,7 @@ class Locker:
             "ttl": rng.choice(["1s", "2s", "5s", "PT8S"] if self._pace == 1 else ["1s", "1s", "2s", "PT3S"]),
             "wait": rng.choice(["0s", "1s", "4s", "12s", "12s"]),
             "priority": rng.choice([0, 0, 0, 1, 2]),
+            **(self._twisted(rng, self._board, chosen[0]) if len(chosen) == 1 else {}),
         }
         if rng.random() < 0.3:
             spec["ttlSecondsAfterFinished"] = rng.choice([0, 2])
@@ -151,7 +154,7 @@ class Locker:
 
     async def _change_ttl(self, process: Process, name: str) -> None:
         patch = {"spec": {"ttl": self._random.choice(["1s", "3s", "8s"])}}
-        await send(process.client, "PATCH", ASSETLOCKS.path(NAMESPACE, name), patch, _MERGE)
+        await send(process.client, "PATCH", ASSETLOCKS.path(NAMESPACE, name), patch, MERGE)
 
     async def _work(self, asset: str, name: str) -> None:
         """A holder's write to a target extends its lock: admission renews the Lease, and nothing else."""
@@ -161,7 +164,7 @@ class Locker:
                 metadata = {"resourceVersion": lease["metadata"]["resourceVersion"]}
                 patch = {"metadata": metadata, "spec": {"renewTime": "2030-01-01T00:00:00.000000Z"}}
                 path = LEASES.path(NAMESPACE, names.lease_name(asset, slot))
-                await send(self._admission, "PATCH", path, patch, _MERGE)
+                await send(self._admission, "PATCH", path, patch, MERGE)
                 return
 
     async def _delete(self, process: Process, name: str) -> None:
@@ -211,7 +214,7 @@ class Job:
         for _ in range(rng.randrange(3)):
             await asyncio.sleep(rng.uniform(0, 1.5) * self._pace)
             future = {"spec": {"renewTime": "2099-01-01T00:00:00.000000Z"}}
-            await send(process.client, "PATCH", LEASES.path(NAMESPACE, name), future, _MERGE)
+            await send(process.client, "PATCH", LEASES.path(NAMESPACE, name), future, MERGE)
         await asyncio.sleep(rng.expovariate(1.0) * self._pace)
         await self._give_back(process, name)
 
@@ -226,7 +229,7 @@ class Job:
                 await send(process.client, "DELETE", path)
             case "release":
                 body = {"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}}
-                await send(process.client, "PATCH", path, body, _MERGE)
+                await send(process.client, "PATCH", path, body, MERGE)
 
 
 class Writer:
@@ -252,7 +255,7 @@ class Writer:
             client = self._random.choice(self._clients)
             path = CONFIG_MAPS.path(NAMESPACE, self._random.choice(self._targets))
             body = {"data": {"by": client.user.name, "number": str(number)}}
-            write = loop.create_task(send(client, "PATCH", path, body, _MERGE), name="write")
+            write = loop.create_task(send(client, "PATCH", path, body, MERGE), name="write")
             self._under_way.add(write)
             write.add_done_callback(self._under_way.discard)
 
@@ -276,7 +279,7 @@ async def resize(world: World, rng: random.Random, asset: str, plan: Plan) -> No
     slots = plan.capacity
     for capacity in (rng.randint(1, slots), rng.randint(1, slots), slots):
         await asyncio.sleep(rng.uniform(0, 4) * plan.pace)
-        await send(client, "PATCH", ASSETS.path(NAMESPACE, asset), {"spec": {"capacity": capacity}}, _MERGE)
+        await send(client, "PATCH", ASSETS.path(NAMESPACE, asset), {"spec": {"capacity": capacity}}, MERGE)
 
 
 def users_of(count: int) -> Iterator[str]:

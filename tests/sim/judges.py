@@ -5,48 +5,25 @@ AssetLock gone or terminal, the Lease gone or somebody else's. Whatever is known
 """
 
 import dataclasses
-import datetime
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator
 
 from assetlock.core import names
 from assetlock.model.durations import parse_duration
+from tests.sim import records
 from tests.sim.policies import claims_on
 from tests.sim.store import Change, Json, Key, Store
-from tests.sim.virtual import EPOCH
 
 TERMINAL = frozenset({"Released", "Expired", "Revoked", "Failed", "Quarantined"})
+FAILURES = frozenset(
+    {"WaitTimeout", "Locked", "HolderGone", "LockDelay", "Quarantined", "NothingToTakeOver", "Deadlock"}
+)
 SKEW = 1.0
 CUT = (
     1.0  # Creation times are cut to whole seconds, so a wait may be over this much earlier than it may last.
 )
 PROMPT = 1.0
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Announced:
-    """A holder that was told that it holds. `lock` is the AssetLock's name, if it is one; `alone`: Exclusive.
-
-    `late`: it shares the asset, and was told when it had others too; meanwhile some may have come and gone.
-    """
-
-    acquisition: str
-    user: str
-    token: int
-    lock: str | None
-    alone: bool = False
-    late: bool = False
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Term:
-    """What a Lease records: whose it is and until when."""
-
-    acquisition: str
-    ends: float
-    user: str = ""
-    renewed: float = 0.0
 
 
 @dataclasses.dataclass(slots=True)
@@ -67,12 +44,13 @@ class Judges:
     """All of them. `trouble_at` is kept up to date by whoever makes trouble."""
 
     def __init__(self, store: Store, strictness: Strictness) -> None:
-        self.announced: defaultdict[str, dict[str, Announced]] = defaultdict(dict)
+        self.announced: defaultdict[str, dict[str, records.Announced]] = defaultdict(dict)
         self._told: set[str] = set()
         self._ends: dict[str, float] = {}
         self._left: defaultdict[str, dict[int, str]] = defaultdict(dict)
         self.announcements = 0
         self.leases_deleted_by_hand = False
+        self.assets_deleted = False
         self.trouble_at = float("-inf")
         self._store = store
         self._strict = strictness
@@ -82,10 +60,14 @@ class Judges:
         self._tokens: dict[str, int] = {}
         self._locks: dict[str, Json] = {}
         self._seen_at: dict[str, float] = {}
-        self._terms: defaultdict[str, dict[int, Term]] = defaultdict(dict)
+        self._terms: defaultdict[str, dict[int, records.Term]] = defaultdict(dict)
         self._half_since: dict[str, float] = {}
         self._unstamped: defaultdict[tuple[str, str], int] = defaultdict(int)
-        self._former: defaultdict[str, list[tuple[float, Term | None]]] = defaultdict(list)
+        self._bare: set[tuple[str, str]] = set()
+        self._last: dict[tuple[str, int], records.Term] = {}
+        self._ended_at: dict[str, float] = {}
+        self._retargeted: set[str] = set()
+        self._former: defaultdict[str, list[tuple[float, records.Term | None]]] = defaultdict(list)
 
     def __call__(self, change: Change) -> None:
         """Judge one commit."""
@@ -102,13 +84,26 @@ class Judges:
     def _on_asset(self, change: Change) -> None:
         name = change.key.name
         self._assets[name] = change.obj
-        targets = change.obj["spec"]["targets"]
+        targets, before = change.obj["spec"]["targets"], self._targets.get(name, ())
         self._targets[name] = tuple(t["name"] for t in targets if t["kind"] == "ConfigMap")
+        if change.old is not None and self._targets[name] != before:
+            self._retargeted.add(names.stamp_key(name, change.key.namespace))
+        self._bare |= {(name, target) for target in self._targets[name] if target not in before}
+        if change.new is None:
+            self._forget(name)
         self._scalable[name] = any(t["kind"] == "Deployment" for t in targets)
         if change.old and change.new:
             old, new = (v.obj.get("status", {}).get("fencingToken", 0) for v in (change.old, change.new))
             assert new >= old, f"the high-water mark of {name} fell from {old} to {new}"
-            self._check_room(name, *(_holders(v.obj) for v in (change.old, change.new)), change.obj)
+            self._check_room(name, *(records.holders(v.obj) for v in (change.old, change.new)), change.obj)
+
+    def _forget(self, asset: str) -> None:
+        """Another Asset of this name begins to count anew. Leases made by hand protect nothing until it has them."""
+        self._tokens.pop(asset, None)
+        self._retargeted.add(names.stamp_key(asset, self._assets[asset]["metadata"]["namespace"]))
+        self.assets_deleted = True
+        held = self.announced[asset]
+        self.announced[asset] = {key: holder for key, holder in held.items() if holder.lock is not None}
 
     def _check_room(self, name: str, old: dict[str, str], new: dict[str, str], asset: Json) -> None:
         """Who comes onto the Asset fits, a writer alone; nobody is thrown out when the capacity shrinks."""
@@ -118,12 +113,12 @@ class Judges:
 
     def _on_lock(self, change: Change) -> None:
         lock, name = change.obj, change.key.name
-        uid, acquisition = lock["metadata"]["uid"], _acquisition_of(lock)
+        uid, acquisition = lock["metadata"]["uid"], records.acquisition_of(lock)
         old = change.old.obj.get("status", {}).get("state") if change.old else None
         new = lock.get("status", {}).get("state") if change.new else None
         if change.new is None:
             self._locks.pop(uid, None)
-            for asset in _assets_of(lock):
+            for asset in records.assets_of(lock):
                 self._end(asset, acquisition)
             return
         self._locks[uid] = lock
@@ -132,22 +127,23 @@ class Judges:
             assert new == old, f"{name} left its terminal state {old} for {new}"
             return
         if new in TERMINAL:
+            self._ended_at[uid] = change.time
             self._on_end(change, lock, str(new))
-            for asset in _assets_of(lock):
+            for asset in records.assets_of(lock):
                 self._end(asset, acquisition)
         if new == "Held" and old != "Held":
             user = lock["spec"]["holder"]["username"]
             alone = lock["spec"].get("mode", "Exclusive") == "Exclusive"
-            for asset, token in _tokens_of(lock).items():
+            for asset, token in records.tokens_of(lock).items():
                 late = not alone and "assetNames" in lock["spec"]
-                self._announce(asset, Announced(acquisition, user, token, name, alone, late))
+                self._announce(asset, records.Announced(acquisition, user, token, name, alone, late))
             self._check_has_all(lock, acquisition)
 
     def _check_has_all(self, lock: Json, acquisition: str) -> None:
         """Who holds several assets has the Leases of all of them, unless somebody took one just now."""
-        lacking = [a for a in _assets_of(lock) if acquisition not in self._acquisitions_on(a)]
-        name, tokens = lock["metadata"]["name"], _tokens_of(lock)
-        assert set(tokens) == set(_assets_of(lock)), f"{name} was announced with {tokens} only"
+        lacking = [a for a in records.assets_of(lock) if acquisition not in self._acquisitions_on(a)]
+        name, tokens = lock["metadata"]["name"], records.tokens_of(lock)
+        assert set(tokens) == set(records.assets_of(lock)), f"{name} was announced with {tokens} only"
         assert not lacking or self.leases_deleted_by_hand, f"{name} was announced without {lacking}"
 
     def _acquisitions_on(self, asset: str) -> set[str]:
@@ -159,9 +155,9 @@ class Judges:
     def _look_for_halves(self, change: Change, acquisition: str) -> None:
         """Nobody has some of several assets and not the others for long, neither before nor after."""
         lock = self._lock_of(acquisition)
-        if lock is None or len(_assets_of(lock)) == 1:
+        if lock is None or len(records.assets_of(lock)) == 1:
             return
-        having = [acquisition in self._acquisitions_on(asset) for asset in _assets_of(lock)]
+        having = [acquisition in self._acquisitions_on(asset) for asset in records.assets_of(lock)]
         if any(having) and not all(having):
             self._half_since.setdefault(acquisition, change.time)
             return
@@ -177,7 +173,7 @@ class Judges:
         if slot is None:
             return
         terms = self._terms[asset]
-        before, after = terms.get(slot), _term(change)
+        before, after = terms.get(slot), records.term(change, self._longest_hold(asset))
         self._former[asset].append((change.time, before))
         gone = before is not None and (after is None or after.acquisition != before.acquisition)
         if before is not None and gone:
@@ -193,30 +189,41 @@ class Judges:
             self._look_for_halves(change, acquisition)
         if after is None:
             return
-        if first and change.user == names.CONTROLLER_USER:
+        if change.user == names.CONTROLLER_USER and not after.withheld:
+            self._check_kept_out(change, asset, self._last.get((asset, slot)), after)
+        self._last[asset, slot] = after
+        if first and change.user == names.CONTROLLER_USER and not after.withheld:
             self._check_turn(change, asset, after.acquisition)
         annotations = change.obj["metadata"].get("annotations", {})
         token = annotations.get(names.TOKEN_ANNOTATION)
-        if token is not None and names.LOCK_ANNOTATION not in annotations:
+        if token is not None and (after.withheld or names.LOCK_ANNOTATION not in annotations):
             known = self.announced[asset].get(after.acquisition)
+            if known is None and self.assets_deleted and after.acquisition in self._told:
+                return
             if known is None:
-                self._announce(asset, Announced(after.acquisition, after.user, int(token), None))
+                self._announce(asset, records.Announced(after.acquisition, after.user, int(token), None))
             else:
                 assert known.token == int(token), f"token {known.token} became {token} while it was held"
 
-    def _terms_of(self, acquisition: str) -> list[Term]:
+    def _terms_of(self, acquisition: str) -> list[records.Term]:
         """On whatever assets they are."""
         return [t for terms in self._terms.values() for t in terms.values() if t.acquisition == acquisition]
 
-    def _on_loss(self, change: Change, asset: str, before: Term) -> None:
+    def _on_loss(self, change: Change, asset: str, before: records.Term) -> None:
         """Somebody has a Lease no more."""
-        self._end(asset, before.acquisition, by_lease=True)
+        if self._acquisitions_left(change, asset).count(before.acquisition) == 0:
+            self._end(asset, before.acquisition, by_lease=True)
         self._check_promptness(change, before)
         self._check_robbery(change, asset, before)
         if change.user not in (names.CONTROLLER_USER,) and self._lock_of(before.acquisition):
             self.leases_deleted_by_hand = True
 
-    def _announce(self, asset: str, new: Announced) -> None:
+    def _acquisitions_left(self, change: Change, asset: str) -> list[str]:
+        """Whose the asset's other Leases are."""
+        lost = names.slot_of(asset, change.key.name)
+        return [term.acquisition for slot, term in self._terms[asset].items() if slot != lost]
+
+    def _announce(self, asset: str, new: records.Announced) -> None:
         present = self.announced[asset]
         assert not (present and new.alone), f"{new} was announced while {present} still held {asset}"
         assert not any(other.alone for other in present.values()), f"{new} was announced beside {present}"
@@ -239,14 +246,18 @@ class Judges:
         if self._scalable[asset]:
             self._check_guard(asset, new)
 
-    def _check_stamp(self, asset: str, target: str, new: Announced) -> None:
+    def _longest_hold(self, asset: str) -> float:
+        longest = self._assets[asset]["spec"].get("maxHold") if asset in self._assets else None
+        return parse_duration(longest).total_seconds() if longest else float("inf")
+
+    def _check_stamp(self, asset: str, target: str, new: records.Announced) -> None:
         namespace = self._assets[asset]["metadata"]["namespace"]
         version = self._store.get(Key("", "configmaps", namespace, target))
-        if version is not None:
+        if version is not None and (asset, target) not in self._bare:
             lines = claims_on(version.obj).get(names.stamp_key(asset, namespace)) or []
             self._check_lines(asset, new, lines)
 
-    def _check_lines(self, asset: str, new: Announced, lines: list[str]) -> None:
+    def _check_lines(self, asset: str, new: records.Announced, lines: list[str]) -> None:
         """A new holder stands in the stamp, alone if it is a writer, and with those only who hold as well."""
         holders = self._assets[asset]["status"]["holders"]
         kind = "maintenance" if new.user.startswith(names.WINDOW_USER_PREFIX) else "-"
@@ -258,7 +269,7 @@ class Judges:
             f"{new} was announced while {lines} were let through beside {known}"
         )
 
-    def _check_guard(self, asset: str, new: Announced) -> None:
+    def _check_guard(self, asset: str, new: records.Announced) -> None:
         namespace = self._assets[asset]["metadata"]["namespace"]
         version = self._store.get(Key("", "namespaces", "", namespace))
         metadata = version.obj["metadata"] if version else {}
@@ -278,11 +289,14 @@ class Judges:
         name = change.key.name
         if change.new is not None and change.old is not None:
             self._check_tokens_grow(change.old.obj, change.new.obj, name)
-        if change.old is None or (change.new and _content(change.new.obj) == _content(change.old.obj)):
+        self._note_stamps(change, name)
+        if change.old is None or (
+            change.new and records.content(change.new.obj) == records.content(change.old.obj)
+        ):
             return
         for asset, targets in self._targets.items():
             held = self.announced[asset].values()
-            if held and name in targets:
+            if held and name in targets and (asset, name) not in self._bare:
                 may = {holder.user for holder in held}
                 if not any(holder.alone for holder in held):
                     # Who has left is out of the stamp before anybody else is told that it holds that slot.
@@ -290,10 +304,20 @@ class Judges:
                     may |= set(self._left[asset].values())
                 assert change.user in may, f"{change.user} wrote {name} while {held} held {asset}"
 
+    def _note_stamps(self, change: Change, name: str) -> None:
+        """What was made just now, or named by an asset just now, is fenced from when it is stamped."""
+        asset_of = {names.stamp_key(asset, change.key.namespace): asset for asset in self._targets}
+        if change.old is None:
+            self._bare |= {(asset, name) for asset in self._targets}
+            for key in asset_of:
+                self._unstamped.pop((name, key), None)
+        elif change.new is not None:
+            self._bare -= {(asset_of[key], name) for key in claims_on(change.new.obj) if key in asset_of}
+
     def _check_tokens_grow(self, old: Json, new: Json, name: str) -> None:
-        """Who was taken out of a stamp, and whoever came before, is never put back."""
+        """Who was taken out of a stamp, and who came before, is never put back, but by an asset that was changed."""
         before, after = claims_on(old), claims_on(new)
-        for key in before.keys() | after.keys():
+        for key in (before.keys() | after.keys()) - self._retargeted:
             was, now = (
                 {int(line.partition(" ")[0]) for line in lines.get(key, ())} for lines in (before, after)
             )
@@ -301,7 +325,7 @@ class Judges:
             self._unstamped[name, key] = gone
             assert all(token > gone for token in now - was), f"{name} was stamped with {now} after {gone}"
 
-    def _check_promptness(self, change: Change, term: Term) -> None:
+    def _check_promptness(self, change: Change, term: records.Term) -> None:
         collected = self._lock_of(term.acquisition) and term.acquisition not in self._told
         if not self._strict.on_time or collected:
             return
@@ -310,15 +334,17 @@ class Judges:
         late = change.time - ends
         assert change.time <= latest, f"{change.key.name} was freed {late:.2f}s after it had run out"
 
-    def _check_robbery(self, change: Change, asset: str, term: Term) -> None:
+    def _check_robbery(self, change: Change, asset: str, term: records.Term) -> None:
         """The controller takes a Lease from those only whose lock has ended, or whose time was up."""
         if change.user != names.CONTROLLER_USER:
             return
         lock = self._lock_of(term.acquisition)
-        if lock is not None:
+        if term.withheld:
+            self._check_withholding(change, term, lock)
+        elif lock is not None:
             state = lock.get("status", {}).get("state")
             given_back = term.acquisition not in self._told and (
-                self._shared(asset) or term.acquisition != _acquisition_of(lock)
+                self._shared(asset) or term.acquisition != records.acquisition_of(lock)
             )
             assert state in TERMINAL or given_back, (
                 f"{lock['metadata']['name']} lost its Lease while it was {state}"
@@ -326,6 +352,37 @@ class Judges:
         elif self._strict.full_terms and term.acquisition.partition(".")[0] not in self._seen_at:
             ends = min(term.ends, *self._ends_shortly_before(asset, term.acquisition, change.time))
             assert change.time >= ends, f"a Lease made by hand was taken {ends - change.time:.2f}s early"
+
+    def _check_kept_out(
+        self, change: Change, asset: str, last: records.Term | None, new: records.Term
+    ) -> None:
+        """Nobody follows at once where a lock was quarantined, or was not released while there is a lockDelay."""
+        lock = self._lock_of(last.acquisition) if last else None
+        if last is None or lock is None or new.acquisition == last.acquisition or self.assets_deleted:
+            return
+        if records.acquisition_of(lock) not in self._told or not self._strict.full_terms:
+            return
+        heir, name = self._lock_of(new.acquisition) or {"spec": {}}, lock["metadata"]["name"]
+        state, taken_over = lock["status"]["state"], heir["spec"].get("takeOver") == name
+        assert state != "Quarantined" or taken_over, (
+            f"{change.key.name} was passed on, quarantined with {name}"
+        )
+        delay = parse_duration(self._assets[asset]["spec"].get("lockDelay", "0s")).total_seconds()
+        if state in ("Expired", "Revoked") and not taken_over:
+            since = change.time - self._ended_at[lock["metadata"]["uid"]]
+            assert since >= delay - CUT, f"{change.key.name} was passed on {since:.2f}s after {name}"
+
+    def _check_withholding(self, change: Change, term: records.Term, lock: Json | None) -> None:
+        """What is kept from everybody goes to somebody when its time is over, or when somebody has looked."""
+        if not self._strict.full_terms or self.assets_deleted:
+            return
+        if term.user == "assetlock:quarantine":
+            heir = lock and any(
+                other["spec"].get("takeOver") == lock["metadata"]["name"] for other in self._locks.values()
+            )
+            assert lock is None or heir, f"the quarantine of {change.key.name} was ended by nobody"
+        else:
+            assert change.time >= term.ends, f"lockDelay was {term.ends - change.time:.2f}s short"
 
     def _shared(self, asset: str) -> bool:
         """Whether the asset has several slots, or had."""
@@ -336,17 +393,23 @@ class Judges:
         if not self._strict.in_order or chosen is None:
             return
         slack = self._strict.patience
-        over = _wait_over(chosen)
+        if "takeOver" in chosen["spec"]:
+            return
+        over = records.wait_over(chosen)
         assert over is None or change.time <= over + SKEW + slack, "granted though its wait was over"
         for other in self._locks.values():
-            if asset not in _assets_of(other) or other.get("status", {}).get("state") not in (
+            if asset not in records.assets_of(other) or other.get("status", {}).get("state") not in (
                 None,
                 "Pending",
             ):
                 continue
-            over = _wait_over(other)
-            taken = _acquisition_of(other) in self._acquisitions_on(asset)
-            if taken or (over is None and (self._shared(asset) or len(_assets_of(other)) > 1)):
+            over = records.wait_over(other)
+            taken = records.acquisition_of(other) in self._acquisitions_on(asset)
+            if (
+                "takeOver" in other["spec"]
+                or taken
+                or (over is None and (self._shared(asset) or len(records.assets_of(other)) > 1))
+            ):
                 continue
             known = change.time - self._seen_at[other["metadata"]["uid"]] > slack
             eligible = (
@@ -355,7 +418,9 @@ class Judges:
                 and not self._has_lost_its_pod(other)
             )
             name, better = chosen["metadata"]["name"], other["metadata"]["name"]
-            assert not eligible or _rank(chosen) <= _rank(other), f"{name} was granted before {better}"
+            assert not eligible or records.rank(chosen) <= records.rank(other), (
+                f"{name} was granted before {better}"
+            )
 
     def _has_lost_its_pod(self, lock: Json) -> bool:
         holder = lock["spec"]["holder"]
@@ -363,27 +428,45 @@ class Judges:
             return False
         pod = self._store.get(Key("", "pods", lock["metadata"]["namespace"], holder["podName"]))
         is_there = pod is not None and pod.obj["metadata"]["uid"] == holder["podUID"]
-        return not is_there or pod is None or pod.obj["status"]["phase"] in ("Succeeded", "Failed")
+        if not is_there or pod is None or pod.obj["status"]["phase"] in ("Succeeded", "Failed"):
+            return True
+        return self._has_finished_job(pod.obj)
+
+    def _has_finished_job(self, pod: Json) -> bool:
+        """A finished Job is evidence, unless nobody hears from the pod's node."""
+        conditions = [condition["status"] for condition in pod["status"]["conditions"]]
+        owners = pod["metadata"].get("ownerReferences", ())
+        jobs = (
+            self._store.get(Key("batch", "jobs", pod["metadata"]["namespace"], o["name"])) for o in owners
+        )
+        return "Unknown" not in conditions and any(
+            condition["type"] == "Complete"
+            for job in jobs
+            if job is not None
+            for condition in job.obj.get("status", {}).get("conditions", ())
+        )
 
     def _on_end(self, change: Change, lock: Json, state: str) -> None:
         name, strict = change.key.name, self._strict
-        own = self._terms_of(_acquisition_of(lock))
+        own = self._terms_of(records.acquisition_of(lock))
         if state == "Expired" and strict.full_terms and own:
             # Of several Leases the one that was renewed last says until when.
             latest = max(own, key=lambda term: term.renewed).ends
-            before = (self._ends_shortly_before(a, own[0].acquisition, change.time) for a in _assets_of(lock))
+            before = (
+                self._ends_shortly_before(a, own[0].acquisition, change.time) for a in records.assets_of(lock)
+            )
             ends = min(latest, *itertools.chain.from_iterable(before))
             assert change.time >= ends, f"{name} ended {ends - change.time:.2f}s early"
         reason = next(c["reason"] for c in lock["status"]["conditions"] if c["type"] == "Finished")
-        if state == "Revoked":
+        if reason == "HolderGone":
+            assert self._has_lost_its_pod(lock), f"{name} ended with a pod that lives"
+        if state == "Revoked" and not (reason == "AssetDeleted" and self.assets_deleted):
             assert self.leases_deleted_by_hand, f"{name} was revoked ({reason}) though nobody took its Lease"
         if state == "Failed" and reason == "WaitTimeout" and strict.full_terms:
-            over = _wait_over(lock)
+            over = records.wait_over(lock)
             assert over is None or change.time >= over - 1.0, f"{name} was failed before its wait was over"
         if state == "Failed" and strict.in_order:
-            assert reason in ("WaitTimeout", "Locked", "HolderGone", "Deadlock"), (
-                f"{name} failed for {reason}"
-            )
+            assert reason in FAILURES, f"{name} failed for {reason}"
 
     def _ends_shortly_before(self, asset: str, acquisition: str, now: float) -> Iterator[float]:
         """When the acquisition's terms would have ended that were in force when this was decided, perhaps."""
@@ -401,60 +484,3 @@ class Judges:
             for lock in self._locks.values()
             if lock.get("status", {}).get("state") not in TERMINAL
         ]
-
-
-def _assets_of(lock: Json) -> list[str]:
-    spec = lock["spec"]
-    return [spec["assetName"]] if "assetName" in spec else sorted(spec["assetNames"])
-
-
-def _tokens_of(lock: Json) -> dict[str, int]:
-    """The tokens that an AssetLock tells, by asset."""
-    status = lock["status"]
-    if "assetName" in lock["spec"]:
-        return {lock["spec"]["assetName"]: status["fencingToken"]}
-    return {one["name"]: one["fencingToken"] for one in status["assets"]}
-
-
-def _acquisition_of(lock: Json) -> str:
-    uid, attempt = lock["metadata"]["uid"], lock.get("status", {}).get("attempt")
-    return f"{uid}.{attempt}" if attempt else str(uid)
-
-
-def _content(obj: Json) -> object:
-    return obj.get("data")
-
-
-def _seconds(text: str) -> float:
-    return (datetime.datetime.fromisoformat(text) - EPOCH).total_seconds()
-
-
-def _wait_over(lock: Json) -> float | None:
-    """The latest moment at which its wait is over; `None` when it does not wait at all."""
-    wait = parse_duration(lock["spec"].get("wait", "0s")).total_seconds()
-    return _seconds(lock["metadata"]["creationTimestamp"]) + 1.0 + wait if wait else None
-
-
-def _rank(lock: Json) -> tuple[int, str, str]:
-    metadata = lock["metadata"]
-    return (-lock["spec"].get("priority", 0), metadata["creationTimestamp"], metadata["uid"])
-
-
-def _term(change: Change) -> Term | None:
-    if change.new is None:
-        return None
-    lease = change.new.obj
-    spec = lease["spec"]
-    if not spec.get("holderIdentity"):
-        return None
-    annotations = lease["metadata"].get("annotations", {})
-    return Term(
-        annotations.get(names.ACQUISITION_ANNOTATION) or lease["metadata"]["uid"],
-        _seconds(spec["renewTime"]) + spec["leaseDurationSeconds"],
-        annotations.get(names.OWNER_ANNOTATION, "").partition(" ")[2],
-        _seconds(spec["renewTime"]),
-    )
-
-
-def _holders(asset: Json) -> dict[str, str]:
-    return {holder["acquisition"]: holder["mode"] for holder in asset.get("status", {}).get("holders", [])}

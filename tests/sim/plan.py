@@ -1,9 +1,24 @@
 """What is drawn before a schedule begins: how long it is, who acts in it, and what goes wrong."""
 
+import enum
 import random
 from dataclasses import dataclass
 
 from tests.sim.judges import Strictness
+
+
+class Twist(enum.StrEnum):
+    """What is besides in some schedules: rules of assets and locks that others lack, and what befalls objects."""
+
+    MAX_HOLD = "max-hold"  # locks end a while after they began, however often they are renewed
+    LOCK_DELAY = "lock-delay"  # after a lock that was not released nobody gets the asset for a while
+    QUARANTINE = "quarantine"  # some locks keep everybody out when they run out, until somebody has looked
+    TAKE_OVER = "take-over"  # some locks are asked for to follow the present one
+    PODS = "pods"  # lockers live in pods of Jobs, on nodes that may be lost
+    REMADE_TARGET = "remade-target"  # a target is deleted and made anew
+    REMADE_ASSET = "remade-asset"  # an asset is deleted and made anew
+    RETARGETED = "retargeted"  # an asset names other targets
+    FINALIZERS = "finalizers"  # somebody's finalizer keeps Leases that were deleted
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +47,7 @@ class Plan:
     joint: bool = False
     pace: float = 1.0
     targets: int = 2
+    twists: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, seed: int | str) -> "Plan":
@@ -63,7 +79,12 @@ class Plan:
             joint=rng.random() < 0.35,
             pace=1.0 if long else 0.4,
             targets=2 if long else rng.choice([1, 1, 2]),
+            twists=tuple(map(str, rng.sample(list(Twist), rng.choice([0, 1, 1, 2])))),
         )
+
+    def has(self, twist: Twist) -> bool:
+        """Whether the schedule has it."""
+        return twist in self.twists
 
     @property
     def strictness(self) -> Strictness:
@@ -71,9 +92,10 @@ class Plan:
         off = self.skews != (0.0, 0.0) or self.jumps > 0
         stopped = self.crashes > 0 or self.freezes > 0
         delayed = self.roughness > 0 or self.stale_watches or self.slow_commits > 0.1
+        remade = self.has(Twist.REMADE_ASSET)
         return Strictness(
-            in_order=not (off or delayed or stopped or self.meddling),
-            on_time=not (off or delayed),
+            in_order=not (off or delayed or stopped or self.meddling or remade or self.has(Twist.FINALIZERS)),
+            on_time=not (off or delayed or remade),
             full_terms=not off and self.roughness == 0,
             patience=0.15 + 8 * self.slow_commits,
         )

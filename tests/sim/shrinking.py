@@ -78,6 +78,10 @@ def smallest(failure: Failure, play: Play) -> Failure:
         if present != value and not (name in ("crashes", "freezes", "lockers") and present < value):
             plan = dataclasses.replace(failure.schedule.plan, **{name: value})
             failure = _tried(dataclasses.replace(failure.schedule, plan=plan), play) or failure
+    for twist in failure.schedule.plan.twists:
+        left = tuple(other for other in failure.schedule.plan.twists if other != twist)
+        plan = dataclasses.replace(failure.schedule.plan, twists=left)
+        failure = _tried(dataclasses.replace(failure.schedule, plan=plan), play) or failure
     return _fewest_faults(failure, play)
 
 
@@ -122,7 +126,9 @@ def _differences(own: Plan, other: Plan) -> Iterator[tuple[str, Any]]:
 
 
 def _short(value: Any) -> str:
-    return "0" if value == (0.0, 0.0) else str(value)
+    if value == (0.0, 0.0):
+        return "0"
+    return "+".join(value) if isinstance(value, tuple) else str(value)
 
 
 def changed(plan: Plan, told: str) -> Plan:
@@ -133,6 +139,9 @@ def changed(plan: Plan, told: str) -> Plan:
         present = getattr(plan, name, None)
         if present is None:
             raise ValueError(f"a plan has no {name!r}")
+        if name == "twists":
+            values[name] = tuple(filter(None, text.split("+")))
+            continue
         if isinstance(present, bool):
             values[name] = text == "True"
         elif isinstance(present, tuple):

@@ -5,6 +5,7 @@ Two controllers, clients of all kinds, and trouble as the plan has it; then the 
 
 import asyncio
 import contextlib
+import functools
 import logging
 import random
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 
 from assetlock.core import names
 from assetlock.kube import resources
-from tests.sim import faults, freezing, policies
+from tests.sim import faults, freezing, policies, twists
 from tests.sim.admission import ADMIN, User
 from tests.sim.clients import (
     NAMESPACE,
@@ -28,7 +29,7 @@ from tests.sim.faults import WatchTrouble
 from tests.sim.judges import Judges
 from tests.sim.kinds import ASSETS, CONFIGMAPS, LEASES, NAMESPACES
 from tests.sim.operator import FailOnErrors, Operator
-from tests.sim.plan import Plan
+from tests.sim.plan import Plan, Twist
 from tests.sim.server import Request
 from tests.sim.shrinking import Schedule
 from tests.sim.store import Change, encode
@@ -63,17 +64,23 @@ class Story:
         board = Board(world.server.store)
         if plan.crashes or plan.freezes:
             world.server.store.on_commit.append(self._maybe_strike)
-        clients = self._clients(board)
+        clients = await self._clients(board)
+        stage = twists.Stage(world, board, plan, self._assets, self._random("twists"))
+        looking = asyncio.create_task(twists.end_quarantines(stage)) if plan.has(Twist.QUARANTINE) else None
         acting = [asyncio.create_task(self._jump())] if plan.jumps else []
         if plan.meddling:
             meddling = delete_leases(world, board, self._random("meddling"), self._assets, plan)
             acting.append(asyncio.create_task(meddling))
             resizing = resize(world, self._random("resizing"), self._assets[0], plan)
             acting.append(asyncio.create_task(resizing))
+        acting += [asyncio.create_task(actor(stage)) for actor in twists.actors(plan)]
         await asyncio.sleep(plan.seconds)
         for task in acting:
             task.cancel()
+        await asyncio.gather(*acting, return_exceptions=True)
         await self._settle(clients)
+        if looking is not None:
+            looking.cancel()
 
     async def begin(self) -> None:
         """The assets, their targets, the policies, and the controllers."""
@@ -109,12 +116,13 @@ class Story:
             scalable = [{**web, "name": "web"}]
         first, page = named[: self._first], named[self._first :]
         own = ([*first, *scalable], first[:1] if self._plan.shared_target else [], page)
+        extra = twists.of_assets(self._plan)
         for asset, targets in zip(self._assets, own, strict=False):
             body = {
                 "apiVersion": names.API_VERSION,
                 "kind": "Asset",
                 "metadata": {"name": asset},
-                "spec": {"type": "VM", "targets": targets, "capacity": self._plan.capacity},
+                "spec": {"type": "VM", "targets": targets, "capacity": self._plan.capacity, **extra},
             }
             await self._create(resources.ASSETS.path(NAMESPACE), body)
 
@@ -123,7 +131,7 @@ class Story:
         reply = await self._world.server.handle(Request(ADMIN, "POST", path, {}, {}, encode(body)))
         assert reply.status == 201, reply.body
 
-    def _clients(self, board: Board) -> list[Process]:
+    async def _clients(self, board: Board) -> list[Process]:
         world, plan, end = self._world, self._plan, self._world.loop.time() + self._plan.seconds
         users = list(users_of(plan.lockers)) + [f"job-{number}" for number in range(plan.jobs)]
         clients: list[Process] = []
@@ -133,9 +141,13 @@ class Story:
             if user.startswith("job"):
                 run = Job(board, rng, self._assets, plan, end).run
             else:
-                run = Locker(board, admission, rng, self._assets, plan, end).run
-            clients.append(world.process(user, run))
-        writer = Writer(world, self._random("writer"), [*users, "stranger"], self._targets, plan, end)
+                twisted = functools.partial(twists.of_lock, plan)
+                run = Locker(board, admission, rng, self._assets, plan, end, twisted).run
+            as_pod = user.startswith("user") and plan.has(Twist.PODS)
+            who = await twists.start_pod(world, user) if as_pod else None
+            clients.append(world.process(user, run, user=who))
+        names_of = [client.user.name for client in clients]
+        writer = Writer(world, self._random("writer"), [*names_of, "stranger"], self._targets, plan, end)
         clients.append(world.process("writer", writer.run))
         return clients
 

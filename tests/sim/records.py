@@ -1,0 +1,100 @@
+"""What AssetLocks, Leases and Assets say, as those who judge a schedule read it."""
+
+import dataclasses
+import datetime
+
+from assetlock.core import names
+from assetlock.model.durations import parse_duration
+from tests.sim.store import Change, Json
+from tests.sim.virtual import EPOCH
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Announced:
+    """A holder that was told that it holds. `lock` is the AssetLock's name, if it is one; `alone`: Exclusive.
+
+    `late`: it shares the asset, and was told when it had others too; meanwhile some may have come and gone.
+    """
+
+    acquisition: str
+    user: str
+    token: int
+    lock: str | None
+    alone: bool = False
+    late: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Term:
+    """What a Lease records: whose it is and until when."""
+
+    acquisition: str
+    ends: float
+    user: str = ""
+    renewed: float = 0.0
+    withheld: bool = False
+
+
+def assets_of(lock: Json) -> list[str]:
+    spec = lock["spec"]
+    return [spec["assetName"]] if "assetName" in spec else sorted(spec["assetNames"])
+
+
+def tokens_of(lock: Json) -> dict[str, int]:
+    """The tokens that an AssetLock tells, by asset."""
+    status = lock["status"]
+    if "assetName" in lock["spec"]:
+        return {lock["spec"]["assetName"]: status["fencingToken"]}
+    return {one["name"]: one["fencingToken"] for one in status["assets"]}
+
+
+def acquisition_of(lock: Json) -> str:
+    uid, attempt = lock["metadata"]["uid"], lock.get("status", {}).get("attempt")
+    return f"{uid}.{attempt}" if attempt else str(uid)
+
+
+def content(obj: Json) -> object:
+    return obj.get("data")
+
+
+def seconds(text: str) -> float:
+    return (datetime.datetime.fromisoformat(text) - EPOCH).total_seconds()
+
+
+def wait_over(lock: Json) -> float | None:
+    """The latest moment at which its wait is over; `None` when it does not wait at all."""
+    wait = parse_duration(lock["spec"].get("wait", "0s")).total_seconds()
+    return seconds(lock["metadata"]["creationTimestamp"]) + 1.0 + wait if wait else None
+
+
+def rank(lock: Json) -> tuple[int, str, str]:
+    metadata = lock["metadata"]
+    return (-lock["spec"].get("priority", 0), metadata["creationTimestamp"], metadata["uid"])
+
+
+def term(change: Change, longest_hold: float) -> Term | None:
+    """The term that a Lease records; none once it is being deleted."""
+    if change.new is None or "deletionTimestamp" in change.new.obj["metadata"]:
+        return None
+    lease = change.new.obj
+    spec = lease["spec"]
+    if not spec.get("holderIdentity"):
+        return None
+    annotations = lease["metadata"].get("annotations", {})
+    owner, withheld = (annotations.get(names.OWNER_ANNOTATION, ""), names.WITHHELD_ANNOTATION in annotations)
+    ends = seconds(spec["renewTime"]) + spec["leaseDurationSeconds"]
+    if not withheld:
+        ends = min(ends, seconds(spec["acquireTime"]) + longest_hold)
+    elif owner.endswith("quarantine"):
+        ends = float("inf")
+    return Term(
+        annotations.get(names.ACQUISITION_ANNOTATION) or lease["metadata"]["uid"],
+        ends,
+        owner.partition(" ")[2],
+        seconds(spec["renewTime"]),
+        withheld,
+    )
+
+
+def holders(asset: Json) -> dict[str, str]:
+    return {holder["acquisition"]: holder["mode"] for holder in asset.get("status", {}).get("holders", [])}
