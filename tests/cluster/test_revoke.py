@@ -86,6 +86,17 @@ def test_a_lease_made_by_hand_is_revoked_too(operated: Operated) -> None:
     assert not has_lease(operated)
 
 
+def test_who_waits_for_the_rest_of_the_slots_goes_on_waiting(operated: Operated) -> None:
+    operated.asset("vm-1", "app", capacity=2)
+    operated.held("reader", mode="Shared")
+    operated.lock("writer", "bob", wait="1h")
+    operated.kubectl("wait", "--for=create", "lease/asset.vm-1.1", "--timeout=20s")
+    done = revoke(operated)
+    assert done.stdout.startswith("revoked AssetLock reader of alice since 20"), done.stderr
+    assert "writer" not in done.stdout
+    operated.wait("alk/writer", "condition=Acquired")
+
+
 @pytest.mark.parametrize("by_hand", [False, True])
 def test_the_assets_delay_follows_and_a_second_time_does_not_cut_it_short(
     operated: Operated, by_hand: bool

@@ -24,16 +24,18 @@ from assetlock.core.decision import (
     WriteAssetStatus,
     WriteLockStatus,
 )
-from assetlock.core.identity import LOCK_DELAY, QUARANTINE
+from assetlock.core.identity import QUARANTINE
 from assetlock.core.messages import HeldBy
 from assetlock.core.observation import Observation, ObservedLease
-from assetlock.core.tenure import Tenure, tenures_of
+from assetlock.core.revoking import revocation_of
+from assetlock.core.tenure import Tenure, acquisition_id, tenures_of
 from assetlock.kube import reviews
 from assetlock.kube.api import Api
 from assetlock.kube.errors import Conflict, Forbidden, Locked, NotFound, OutcomeUnknown
 from assetlock.kube.recorder import EventRecorder
 from assetlock.kube.resources import ASSETLOCKS, ASSETS, LEASES, Object
 from assetlock.model.asset import Asset
+from assetlock.model.assetlock import AssetLock
 from assetlock.model.lease import Lease
 
 TRIES = 10
@@ -42,18 +44,33 @@ PAUSE = 0.2
 
 
 async def end_acquisitions(api: Api, namespace: str, asset: str) -> list[Tenure]:
-    """Have the operator end what each present holder of the asset has; gives whose it was.
+    """Have the operator end what each present holder of the asset has; gives whose it was. Who waits goes on waiting.
 
     Raises `NotFound` if there is no such asset, `Forbidden` without the right to end others' locks.
     """
-    await api.get(ASSETS, namespace, asset)
-    leases = await api.list(LEASES, namespace, label_selector=f"{names.ASSET_LABEL}={asset}")
+    observation = await _observed(api, namespace, asset)
     me = (await reviews.myself(api)).username
+    ended = revocation_of(observation, me).acquisitions
     return [
         tenure
-        for tenure in _tenures(namespace, asset, leases.items)
-        if tenure.identity != LOCK_DELAY and await _end(api, namespace, tenure, me)
+        for tenure in tenures_of(observation)
+        if tenure.acquisition in ended and await _end(api, namespace, tenure, me)
     ]
+
+
+async def _observed(api: Api, namespace: str, asset: str) -> Observation:
+    """Who holds, and who waits."""
+    present = await _asset(api, namespace, asset)
+    leases = await api.list(LEASES, namespace, label_selector=f"{names.ASSET_LABEL}={asset}")
+    locks = map(AssetLock.model_validate, (await api.list(ASSETLOCKS, namespace)).items)
+    return Observation(
+        datetime.datetime.now(datetime.UTC),
+        namespace,
+        asset,
+        asset=present,
+        locks=tuple(lock for lock in locks if asset in joint.assets_of(lock)),
+        leases=_leases(asset, leases.items),
+    )
 
 
 async def is_over(api: Api, namespace: str, asset: str, ended: list[Tenure]) -> bool:
@@ -128,18 +145,19 @@ def _is_of(tenure: Tenure, present: Object) -> bool:
     meta = present["metadata"]
     if present["kind"] == ASSETLOCKS.kind:
         return bool(meta["uid"] == joint.lock_uid(tenure.acquisition))
-    own = meta["labels"].get(names.ASSET_LABEL, "")
-    return [now.acquisition for now in _tenures(meta["namespace"], own, [present])] == [tenure.acquisition]
+    leases = _leases(meta["labels"].get(names.ASSET_LABEL, ""), [present])
+    return [acquisition_id(lease) for lease in leases if lease.lease.spec.holder_identity] == [
+        tenure.acquisition
+    ]
 
 
-def _tenures(namespace: str, asset: str, leases: Sequence[Object]) -> list[Tenure]:
+def _leases(asset: str, leases: Sequence[Object]) -> tuple[ObservedLease, ...]:
     now = datetime.datetime.now(datetime.UTC)
-    observed = (
+    return tuple(
         ObservedLease(slot, Lease.model_validate(raw), now)
         for raw in leases
         if (slot := names.slot_of(asset, raw["metadata"]["name"])) is not None
     )
-    return tenures_of(Observation(now, namespace, asset, leases=tuple(observed)))
 
 
 def whose(tenure: Tenure) -> str:
