@@ -458,4 +458,28 @@ MUTANTS = (
         " and not self.takes_nothing(lock)",
         "",
     ),
+    Mutant(
+        "pass a revoked lock on at once",
+        "core/withholding.py",
+        "frozenset({LockState.EXPIRED, LockState.REVOKED})",
+        "frozenset({LockState.EXPIRED})",
+    ),
+    Mutant(
+        "revoke who only collects slots",
+        "core/revoking.py",
+        " and not _only_collects(each, observation.capacity)",
+        "",
+    ),
+    Mutant(
+        "take a pod that has failed for one that is through",
+        "core/pods.py",
+        'pod.status.phase == "Failed")',
+        "False)",
+    ),
+    Mutant(
+        "take an AssetLock that is not known for one that was deleted",
+        "controller/cache.py",
+        "return uid in self._locks_deleted",
+        "return True",
+    ),
 )
