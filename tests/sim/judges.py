@@ -52,6 +52,7 @@ class Judges:
         self.leases_deleted_by_hand = False
         self.assets_deleted = False
         self.trouble_at = float("-inf")
+        self._now = 0.0
         self._store = store
         self._strict = strictness
         self._targets: dict[str, tuple[str, ...]] = {}
@@ -63,7 +64,7 @@ class Judges:
         self._terms: defaultdict[str, dict[int, records.Term]] = defaultdict(dict)
         self._half_since: dict[str, float] = {}
         self._unstamped: defaultdict[tuple[str, str], int] = defaultdict(int)
-        self._bare: set[tuple[str, str]] = set()
+        self._bare: dict[tuple[str, str], float] = {}
         self._last: dict[tuple[str, int], records.Term] = {}
         self._ended_at: dict[str, float] = {}
         self._retargeted: set[str] = set()
@@ -71,6 +72,7 @@ class Judges:
 
     def __call__(self, change: Change) -> None:
         """Judge one commit."""
+        self._now = change.time
         match change.key.plural:
             case "assets":
                 self._on_asset(change)
@@ -88,7 +90,8 @@ class Judges:
         self._targets[name] = tuple(t["name"] for t in targets if t["kind"] == "ConfigMap")
         if change.old is not None and self._targets[name] != before:
             self._retargeted.add(names.stamp_key(name, change.key.namespace))
-        self._bare |= {(name, target) for target in self._targets[name] if target not in before}
+            new = set(self._targets[name]) - set(before)
+            self._bare |= {(name, target): change.time for target in new}
         if change.new is None:
             self._forget(name)
         self._scalable[name] = any(t["kind"] == "Deployment" for t in targets)
@@ -242,7 +245,8 @@ class Judges:
                 self._left[asset].pop(slot, None)
         self.announcements += 1
         for target in self._targets[asset]:
-            self._check_stamp(asset, target, new)
+            if self._is_known(asset, target):
+                self._check_stamp(asset, target, new)
         if self._scalable[asset]:
             self._check_guard(asset, new)
 
@@ -250,10 +254,21 @@ class Judges:
         longest = self._assets[asset]["spec"].get("maxHold") if asset in self._assets else None
         return parse_duration(longest).total_seconds() if longest else float("inf")
 
+    def _is_known(self, asset: str, target: str) -> bool:
+        """Whether the controllers must know by now that the target is there, and the asset's."""
+        since = self._bare.get((asset, target), float("-inf"))
+        prompt = since + PROMPT + self._strict.patience
+        known = since == float("-inf") or (
+            self._strict.on_time and self._now > max(prompt, self.trouble_at + 5)
+        )
+        if known:
+            self._bare.pop((asset, target), None)
+        return known
+
     def _check_stamp(self, asset: str, target: str, new: records.Announced) -> None:
         namespace = self._assets[asset]["metadata"]["namespace"]
         version = self._store.get(Key("", "configmaps", namespace, target))
-        if version is not None and (asset, target) not in self._bare:
+        if version is not None:
             lines = claims_on(version.obj).get(names.stamp_key(asset, namespace)) or []
             self._check_lines(asset, new, lines)
 
@@ -308,11 +323,12 @@ class Judges:
         """What was made just now, or named by an asset just now, is fenced from when it is stamped."""
         asset_of = {names.stamp_key(asset, change.key.namespace): asset for asset in self._targets}
         if change.old is None:
-            self._bare |= {(asset, name) for asset in self._targets}
+            self._bare |= {(asset, name): change.time for asset in self._targets}
             for key in asset_of:
                 self._unstamped.pop((name, key), None)
         elif change.new is not None:
-            self._bare -= {(asset_of[key], name) for key in claims_on(change.new.obj) if key in asset_of}
+            for key in claims_on(change.new.obj).keys() & asset_of.keys():
+                self._bare.pop((asset_of[key], name), None)
 
     def _check_tokens_grow(self, old: Json, new: Json, name: str) -> None:
         """Who was taken out of a stamp, and who came before, is never put back, but by an asset that was changed."""
