@@ -84,6 +84,17 @@ def test_waiting_for_what_one_has_oneself_counts_only_when_that_is_sure() -> Non
     assert find(twice, {}) is None
 
 
+def test_two_runs_of_one_user_with_somebody_else_in_line_between_them_are_no_deadlock() -> None:
+    line = [
+        has("build-1", "ci", "x", sure=False),
+        wants("hers", "alice", "x", n=1, sure=False),
+        wants("build-2", "ci", "x", n=2, sure=False),
+    ]
+    assert find(line, {}) is None
+    run = [dataclasses.replace(each, sure=True) for each in line]
+    assert find(run, {}) is not None
+
+
 ASSETS = ("x", "y", "z")
 CLAIMS = st.lists(
     st.tuples(

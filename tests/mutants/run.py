@@ -1,6 +1,6 @@
 """Plant each kept mutant in a copy of the code, run the fast tests, and show what found it.
 
-Exit code 1 when one survives: that is a defect of the tests.
+Exit code 1 when one survives: that is a defect of the tests; 2 when they fail with none planted, so that nothing is shown.
 """
 
 from __future__ import annotations
@@ -41,14 +41,15 @@ def planted(mutant: Mutant, folder: pathlib.Path) -> None:
     module.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
 
 
-def found_by(mutant: Mutant) -> str | None:
-    """The first test that fails with the mutant; ``None`` when all pass."""
+def found_by(mutant: Mutant | None) -> str | None:
+    """The first test that fails with the mutant, or with none planted; ``None`` when all pass."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        for part in ("src", "tests", "manifests", "crds"):
+        for part in ("src", "tests", "manifests", "crds", "docs"):
             shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", folder)
-        planted(mutant, folder)
+        if mutant is not None:
+            planted(mutant, folder)
         try:
             done = _tested(folder)
         except subprocess.TimeoutExpired:
@@ -72,7 +73,10 @@ def _tested(folder: pathlib.Path) -> subprocess.CompletedProcess[str]:
 
 
 def main() -> int:
-    """Try all of them."""
+    """Try all of them, once it is sure that the tests pass as long as nothing is planted."""
+    if (broken := found_by(None)) is not None:
+        print(f"the tests fail without any mutant: {broken}", file=sys.stderr)
+        return 2
     table = Table("mutant", "module", "found by", "seconds")
     survivors = 0
     for mutant in MUTANTS:

@@ -96,7 +96,7 @@ class _Graph:
 
     def _comes_on(self, claim: Claim, stuck: set[Claim]) -> bool:
         if claim.held:
-            return not any(waiting in stuck for waiting in self._waits_of[claim.flow])
+            return not any(waiting in stuck for waiting in self._kept_for(claim))
         if any(ahead in stuck for ahead in self._before[claim]):
             return False
         return all(self._comes_free(claim, asset, stuck) for asset in claim.assets)
@@ -110,10 +110,16 @@ class _Graph:
     def _in_the_way(self, claim: Claim, asset: str) -> Iterator[Claim]:
         return (h for h in self._holders[asset] if h.flow != claim.flow or (h.sure and claim.sure))
 
+    def _kept_for(self, held: Claim) -> Iterator[Claim]:
+        """What its holder waits for and so keeps it. Who asks for an asset twice is two, unless that is sure."""
+        for waiting in self._waits_of[held.flow]:
+            if (held.sure and waiting.sure) or not set(held.assets) & set(waiting.assets):
+                yield waiting
+
     def _next(self, claim: Claim) -> Iterator[Claim]:
         """What this one waits for, or is kept for."""
         if claim.held:
-            yield from self._waits_of[claim.flow]
+            yield from self._kept_for(claim)
             return
         for asset in claim.assets:
             yield from self._in_the_way(claim, asset)
