@@ -1,6 +1,6 @@
 """Plant each kept mutant in a copy of the code, run the fast tests, and show what found it.
 
-Exit code 1 when one survives, which is a defect of the tests; 2 when they fail with none planted, which shows nothing.
+Exit code 1 when one survives: that is a defect of the tests. 2 when they fail with none planted: that shows nothing.
 """
 
 from __future__ import annotations
