@@ -93,7 +93,10 @@ class Auditor:
         self._targets[name] = after
         if before is None or before["data"] == after["data"]:
             return
-        token, user, _ = after["data"]["value"].split(" ")
+        token, user, number = (*after["data"]["value"].split(" "), "", "")[:3]
+        if not number:
+            self._break(revision, f"{name} has the content {after['data']}, which no client wrote")
+            return
         holder, stamp = self._holders.get(name), _stamp(name, before)
         if holder is not None:
             self.audit.by_holders += 1

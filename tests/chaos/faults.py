@@ -1,26 +1,16 @@
-"""The troubles: processes killed and stopped, ways cut and slow, clocks and certificates wrong."""
+"""The troubles: processes killed and stopped, ways cut and slow, clocks wrong, what proves an identity expired."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import contextlib
-import datetime
 import random
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
-from assetlock.admission import certificates, tls
-from assetlock.core import names
-from assetlock.dev.errors import StartFailed
-from assetlock.kube.api import Api
-from assetlock.kube.config import load_config
-from assetlock.kube.http import HttpTransport
-from assetlock.kube.resources import SECRETS
-from tests.chaos.cluster import CONTROLLERS, PAIRS, PROCESSES, Cluster
-from tests.chaos.proxy import LOOPBACK
+from tests.chaos import expiry
+from tests.chaos.cluster import CONTROLLERS, OPERATOR, PAIRS, PROCESSES, Cluster
 
 DELAY = 0.3
 HOUR = 3600.0
@@ -51,11 +41,15 @@ def troubles() -> list[Trouble]:
     found += [Trouble(f"stop {name}", (5, 8), _stopped(name)) for name in PROCESSES]
     found += [Trouble(f"cut {pair}", (3, 6), _cut(pair)) for pair in PAIRS]
     found += [Trouble(f"slow {pair}", (4, 8), _slow(pair)) for pair in PAIRS]
+    for where, parts in (("controllers", CONTROLLERS), ("webhooks", ("admission",))):
+        for how, seconds in (("ahead", HOUR), ("behind", -HOUR)):
+            found.append(Trouble(f"{CLOCK} of the {where} an hour {how}", (5, 8), _clock_off(parts, seconds)))
     found += [
-        Trouble(f"{CLOCK} an hour ahead", (5, 8), _clock_off(HOUR)),
-        Trouble(f"{CLOCK} an hour behind", (5, 8), _clock_off(-HOUR)),
-        Trouble("certificate expired", (0.5, 1), _certificate_expired),
+        Trouble("expired certificate of the webhooks", (0.5, 1), expiry.of_webhooks),
+        Trouble("expired certificate of kube-apiserver", (4, 8), expiry.of_apiserver),
+        Trouble("expired certificate of etcd", (4, 8), expiry.of_etcd),
     ]
+    found += [Trouble(f"expired token of {part}", (12, 15), expiry.of_token(part)) for part in OPERATOR]
     return found
 
 
@@ -80,7 +74,7 @@ def _killed(name: str) -> Callable[[Cluster], AbstractAsyncContextManager[None]]
     async def make(cluster: Cluster) -> AsyncIterator[None]:
         await cluster.kill(name)
         yield
-        await _started(cluster, name)
+        await cluster.start_if_it_can(name)
 
     return make
 
@@ -121,49 +115,22 @@ def _slow(pair: str) -> Callable[[Cluster], AbstractAsyncContextManager[None]]:
     return make
 
 
-def _clock_off(seconds: float) -> Callable[[Cluster], AbstractAsyncContextManager[None]]:
-    """Both controllers come up on machines with a wrong clock, while the webhooks' is right."""
+def _clock_off(
+    parts: Sequence[str], seconds: float
+) -> Callable[[Cluster], AbstractAsyncContextManager[None]]:
+    """These processes come up on machines with a wrong clock, while the others' is right."""
 
     @asynccontextmanager
     async def make(cluster: Cluster) -> AsyncIterator[None]:
-        await _replaced(cluster, skew=seconds)
+        await _replaced(cluster, parts, skew=seconds)
         yield
-        await _replaced(cluster, skew=0.0)
+        await _replaced(cluster, parts, skew=0.0)
 
     return make
 
 
-async def _replaced(cluster: Cluster, *, skew: float) -> None:
-    for name in CONTROLLERS:
+async def _replaced(cluster: Cluster, parts: Sequence[str], *, skew: float) -> None:
+    for name in parts:
         await cluster.kill(name)
         cluster.programs[name] = await asyncio.to_thread(cluster.operator, name, skew=skew)
-    await asyncio.gather(*(_started(cluster, name) for name in CONTROLLERS))
-
-
-async def _started(cluster: Cluster, name: str) -> None:
-    """Start it; one that ends at once, as something it needs is still amiss, is started again by and by."""
-    with contextlib.suppress(StartFailed):
-        await cluster.start(name)
-
-
-@asynccontextmanager
-async def _certificate_expired(cluster: Cluster) -> AsyncIterator[None]:
-    """The webhooks' certificate ran out while their process was down; it has to see to that by itself."""
-    long_ago = datetime.datetime.now(datetime.UTC) - certificates.SERVING_LIFE - datetime.timedelta(days=1)
-    await cluster.kill("admission")
-    api = Api(HttpTransport(load_config(cluster.access.kubeconfig)))
-    try:
-        present = await api.get(SECRETS, names.OPERATOR_NAMESPACE, tls.SECRET)
-        expired = certificates.issue([LOOPBACK], long_ago)
-        contents = {
-            "ca.crt": expired.trusted,
-            "ca.key": expired.ca_key,
-            "tls.crt": expired.certificate,
-            "tls.key": expired.key,
-        }
-        present["data"] |= {key: base64.b64encode(pem.encode()).decode() for key, pem in contents.items()}
-        await api.replace(SECRETS, names.OPERATOR_NAMESPACE, tls.SECRET, present)
-    finally:
-        await api.close()
-    yield
-    await _started(cluster, "admission")
+    await asyncio.gather(*(cluster.start_if_it_can(name) for name in parts))

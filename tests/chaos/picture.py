@@ -13,7 +13,14 @@ from tests.chaos.play import ASSETS, Outcome
 WIDTH, LEFT, LANE, BAR = 1400, 70, 16, 26
 COLOURS = ("#4c78a8", "#72b7b2", "#b279a2", "#9d755d", "#f2cf5b", "#54a24b")
 WRITES = {"ok": "#1a7f37", "refused": "#cf222e", "": "#6e7781"}
-TROUBLES = {"kill": "#cf222e", "stop": "#bc4c00", "cut": "#8250df", "slow": "#d4a72c", "clock": "#0969da"}
+TROUBLES = {
+    "kill": "#cf222e",
+    "stop": "#bc4c00",
+    "cut": "#8250df",
+    "slow": "#d4a72c",
+    "clock": "#0969da",
+    "expired": "#57606a",
+}
 _SECOND = 1_000_000_000
 
 
