@@ -112,6 +112,13 @@ def test_no_verb_lets_a_cluster_admin_through(locked: Cluster, command: tuple[st
     assert locked.get("configmap", "settings")["data"] == {"colour": "red"}
 
 
+def test_who_stands_against_the_deletion_of_a_whole_collection_is_named(locked: Cluster) -> None:
+    everything = f"/api/v1/namespaces/{locked.namespace}/configmaps"
+    complaint = locked.run("delete", "--raw", everything, user=STRANGER).stderr
+    assert f"Locked: ConfigMap settings in namespace {locked.namespace} {LOCKED}" in complaint
+    assert locked.get("configmap", "settings")["data"] == {"colour": "red"}
+
+
 def test_the_holder_writes_and_deletes(locked: Cluster) -> None:
     locked.patch("configmap", "settings", colour("blue"), user=HOLDER)
     locked.must("delete", "configmap", "settings", user=HOLDER)
@@ -313,6 +320,30 @@ def test_a_hand_made_lease_is_its_owners(cluster: Cluster) -> None:
         assert not cluster.run(*command, user="alice", groups=PLAIN).stderr
 
 
+def test_a_collector_does_not_change_a_lease(cluster: Cluster) -> None:
+    cluster.create(lease(owner="alice"), user="alice", groups=PLAIN)
+    renew = ("patch", "lease", "asset.vm", "--type=merge", '--patch={"spec":{"leaseDurationSeconds":90}}')
+    for account in ("generic-garbage-collector", "namespace-controller"):
+        user = f"system:serviceaccount:kube-system:{account}"
+        assert "held by job-1" in cluster.run(*renew, user=user, groups=PLAIN).stderr
+
+
+def test_a_lease_that_is_being_deleted_is_not_taken(cluster: Cluster) -> None:
+    held = lease(owner="alice")
+    held["metadata"]["finalizers"] = ["example.com/backup"]
+    cluster.create(held, user="alice", groups=PLAIN)
+    cluster.must("delete", "lease", "asset.vm", "--wait=false", user="alice")
+    take = ("patch", "lease", "asset.vm", "--type=merge", '--patch={"spec":{"holderIdentity":"job-2"}}')
+    assert "being deleted can't be taken" in cluster.run(*take, user="alice", groups=PLAIN).stderr
+    cluster.patch("lease", "asset.vm", {"metadata": {"finalizers": None}}, user="alice")
+
+
+def test_a_username_with_a_line_break_locks_nothing(cluster: Cluster) -> None:
+    twofold = f"mallory\n7 - {HOLDER}"
+    for manifest in (lease(owner=twofold), assetlock("alice")):
+        assert "a username with a line break" in cluster.create(manifest, user=twofold)
+
+
 @pytest.mark.parametrize("seconds", [2147483647, 86401])
 def test_an_absurd_lease_duration_is_refused(cluster: Cluster, seconds: int) -> None:
     complaint = cluster.create(lease(owner="alice", leaseDurationSeconds=seconds), user="alice", groups=PLAIN)
@@ -392,6 +423,13 @@ def test_binding_to_a_pod_needs_a_pod(cluster: Cluster) -> None:
     lock = assetlock(None, bindTo="Pod")
     lock["spec"]["holder"] = claimed
     assert "needs a token that is bound to a pod" in cluster.create(lock, user="bob", groups=PLAIN)
+
+
+def test_an_assetlock_names_no_pod_that_the_token_is_not_bound_to(cluster: Cluster) -> None:
+    for claimed in ({"podUID": "made-up"}, {"podName": "builder"}):
+        lock = assetlock("bob")
+        lock["spec"]["holder"] |= claimed
+        assert "spec.holder must be bob without a pod" in cluster.create(lock, user="bob", groups=PLAIN)
 
 
 def test_locking_needs_the_verb_lock(cluster: Cluster) -> None:

@@ -147,6 +147,12 @@ def test_who_may_not_end_locks_may_not_have_maintenance_end_them(staffed: Operat
     assert lock(staffed, "dora", mode="Maintenance").returncode == 0
     refused = lock(staffed, "dora", mode="Maintenance", whenHeld="Revoke")
     assert 'whenHeld: Revoke needs the verb "unlock"' in refused.stderr
+    rule = ("--verb=create", "--resource=maintenancewindows.assetlock.dev")
+    staffed.kubectl("create", "role", "planner", *rule)
+    staffed.kubectl("create", "rolebinding", "dora-planner", "--role=planner", "--user=dora")
+    assert create(staffed, "dora", document("MaintenanceWindow", "freeze", FREEZE)).returncode == 0
+    revoking = document("MaintenanceWindow", "freeze", {**FREEZE, "whenHeld": "Revoke"})
+    assert 'whenHeld: Revoke needs the verb "unlock"' in create(staffed, "dora", revoking).stderr
 
 
 def test_nobody_writes_the_status_of_a_window(staffed: Operated) -> None:

@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Mutant:
-    """One plausible bug. ``old`` stands in the module exactly once."""
-
-    name: str
-    module: str
-    old: str
-    new: str
-
+from tests.mutants.mutant import Mutant
 
 MUTANTS = (
     Mutant(
@@ -481,5 +470,38 @@ MUTANTS = (
         "controller/cache.py",
         "return uid in self._locks_deleted",
         "return True",
+    ),
+    Mutant(
+        "grant by merge patch",
+        "controller/reconciler.py",
+        '                self._put("Lease", await self._api.replace(LEASES, namespace, lease, body))\n',
+        '                body["metadata"].pop("resourceVersion")\n'
+        '                self._put("Lease", await self._api.merge_patch(LEASES, namespace, lease, body))\n',
+    ),
+    Mutant(
+        "trust the client's renewTime",
+        "admission/decide_leases.py",
+        'format_micro_time(terms.now) if owns(review) else old.get("renewTime")',
+        'mapping(review.new.get("spec")).get("renewTime")',
+    ),
+    Mutant(
+        "trust the renewTime of who takes the Lease",
+        "admission/decide_leases.py",
+        '        "acquireTime": format_micro_time(terms.now),\n'
+        '        "renewTime": format_micro_time(terms.now),\n',
+        '        "acquireTime": format_micro_time(terms.now),\n',
+    ),
+    Mutant(
+        "take the name from the request alone",
+        "admission/review.py",
+        'return str(metadata_of(self.old or self.new).get("name") or self.requested)',
+        "return self.requested",
+    ),
+    Mutant(
+        "let the holder change the stamp, as far as the webhook goes",
+        "admission/decide_fence.py",
+        "    after = annotations_of(review.new)\n    wanted",
+        "    if claims and holds(review, claims):\n        return Admitted()\n"
+        "    after = annotations_of(review.new)\n    wanted",
     ),
 )

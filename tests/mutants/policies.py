@@ -1,0 +1,288 @@
+"""The mutants of what the API server enforces by itself: each rule of each policy left out, and subtler ones.
+
+The tests that find them need a real API server, and each policy has its own.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Iterator
+
+import yaml
+
+from tests.mutants.mutant import Mutant
+
+_FOLDER = pathlib.Path(__file__).parents[2] / "manifests"
+_ALONE = "tests/cluster/test_policy.py"
+_GUARDED = "tests/cluster/test_guarded.py"
+JUDGES = {
+    "policy-assetlocks.yaml": (_ALONE, "tests/cluster/test_rights.py", "tests/cluster/test_care.py"),
+    "policy-assets.yaml": (_ALONE, "tests/cluster/test_rights_on_targets.py"),
+    "policy-leases.yaml": (_ALONE, "tests/cluster/test_leases.py"),
+    "policy-namespaces.yaml": (_GUARDED,),
+    "policy-subresources.yaml": (_GUARDED, "tests/cluster/matrix/test_webhook_down.py"),
+    "policy-targets.yaml": (
+        _ALONE,
+        "tests/cluster/test_care.py",
+        "tests/cluster/matrix/test_webhook_down.py",
+    ),
+    "policy-windows.yaml": ("tests/cluster/test_rights.py", "tests/cluster/test_maintenance.py"),
+}
+"""Who finds the mutants of each policy: the policies alone first, then with the operator beside them."""
+
+
+_ABOUT = {
+    "policy-assetlocks": {
+        "the status of an AssetLock": f"{_ALONE}::test_status_is_the_operators",
+        "line break": f"{_ALONE}::test_a_username_with_a_line_break_locks_nothing",
+        "locking needs the verb": f"{_ALONE}::test_locking_needs_the_verb_lock",
+        "ending others' locks": "tests/cluster/test_rights.py::"
+        "test_who_may_not_end_locks_may_not_have_maintenance_end_them",
+        "spec.holder must be": f"{_ALONE}::test_an_assetlock_names_who_creates_it",
+        "taking over somebody's": "tests/cluster/test_care.py::test_a_lock_is_taken_over_by_who_may_delegate",
+        "only its holder": f"{_ALONE}::test_a_lock_is_ended_by_its_holder_or_with_the_verb_unlock",
+    },
+    "policy-assets": {
+        "the asset is locked": f"{_ALONE}::test_a_locked_asset_is_its_holders",
+        "the status of an Asset": f"{_ALONE}::test_status_is_the_operators",
+        "targets-set-by": f"{_ALONE}::test_only_oneself_is_named_as_who_set_the_targets_of_an_asset",
+        "spec.exempt": f"{_ALONE}::test_exempting_others_needs_the_verb_maintain",
+    },
+    "policy-leases": {
+        "only its owner": f"{_ALONE}::test_a_hand_made_lease_is_its_owners",
+        "the label assetlock.dev/asset": f"{_ALONE}::test_what_makes_a_lease_a_lock_is_not_its_owners_to_change",
+        "is named after it": f"{_ALONE}::test_a_lease_that_locks_is_named_after_its_asset",
+        "leaseDurationSeconds": f"{_ALONE}::test_an_absurd_lease_duration_is_refused",
+        "line break": f"{_ALONE}::test_a_username_with_a_line_break_locks_nothing",
+        "can't be taken": f"{_ALONE}::test_a_lease_that_is_being_deleted_is_not_taken",
+        "assetlock.dev/owner": f"{_ALONE}::test_a_hand_made_lease_is_its_owners",
+        "assetlock.dev/token": f"{_ALONE}::test_what_makes_a_lease_a_lock_is_not_its_owners_to_change",
+        "assetlock.dev/acquisition": f"{_ALONE}::test_what_makes_a_lease_a_lock_is_not_its_owners_to_change",
+    },
+    "policy-namespaces": {
+        "something in the namespace": f"{_GUARDED}::"
+        "test_a_namespace_is_not_deleted_over_locks_and_all_of_them_are_named",
+        "the label and annotations": f"{_GUARDED}::"
+        "test_what_the_operator_writes_on_a_namespace_is_put_back_and_by_the_policy_refused",
+        "an asset in the namespace": f"{_GUARDED}::"
+        "test_a_namespace_with_a_lock_in_it_is_not_deleted_while_all_of_ours_is_down",
+    },
+    "policy-subresources": {
+        "the object is locked": f"{_GUARDED}::test_by_the_policy_alone_each_of_them_is_refused_and_the_holder_works",
+    },
+    "policy-targets": {
+        "the label and annotations": f"{_ALONE}::test_stamps_are_the_operators_also_against_the_holder",
+    },
+    "policy-windows": {
+        "the status": "tests/cluster/test_rights.py::test_nobody_writes_the_status_of_a_window",
+        "whenHeld Revoke": "tests/cluster/test_rights.py::"
+        "test_who_may_not_end_locks_may_not_have_maintenance_end_them",
+    },
+}
+"""Part of a rule's message, and the test that is about this very rule."""
+
+
+def _mutant(name: str, policy: str, old: str, new: str, first: str = "") -> Mutant:
+    return Mutant(name, f"manifests/{policy}", old, new, JUDGES[policy], first)
+
+
+def _about(policy: str, message: str) -> str:
+    return next((test for part, test in _ABOUT[policy].items() if part in message), "")
+
+
+def _without_a_rule(policy: str) -> Iterator[Mutant]:
+    """One for each validation, which then admits everything."""
+    text = (_FOLDER / policy).read_text(encoding="utf-8")
+    for document in yaml.compose_all(text):
+        validations = _at(_at(document, "spec"), "validations")
+        for rule in validations.value if validations else ():
+            parts = {key.value: value for key, value in rule.value}
+            expression = parts["expression"]
+            old = text[rule.start_mark.index : expression.end_mark.index].rstrip()
+            new = f'{text[rule.start_mark.index : expression.start_mark.index]}"true"'
+            yield _mutant(
+                f"{policy.removesuffix('.yaml')} without: {parts['message'].value}", policy, old, new
+            )
+
+
+def _at(node: yaml.Node | None, key: str) -> yaml.Node | None:
+    pairs = node.value if isinstance(node, yaml.MappingNode) else ()
+    return next((value for name, value in pairs if name.value == key), None)
+
+
+MUTANTS = (
+    *(mutant for policy in JUDGES for mutant in _without_a_rule(policy)),
+    _mutant(
+        "let the holder change the stamp, as far as the policy goes",
+        "policy-targets.yaml",
+        "        request.operation == 'DELETE'\n        || (variables.claims.all(",
+        "        request.operation == 'DELETE' || variables.holds\n        || (variables.claims.all(",
+        f"{_ALONE}::test_stamps_are_the_operators_also_against_the_holder",
+    ),
+    _mutant(
+        "take the name from request.name",
+        "policy-targets.yaml",
+        "request.kind.kind + ' ' + oldObject.metadata.name",
+        "request.kind.kind + ' ' + request.name",
+        f"{_ALONE}::test_who_stands_against_the_deletion_of_a_whole_collection_is_named",
+    ),
+    _mutant(
+        "let one of several claiming assets admit the write",
+        "policy-targets.yaml",
+        "variables.claims.all(key, variables.before[key].split('\\n').exists(line,",
+        "variables.claims.size() == 0\n"
+        "        || variables.claims.exists(key, variables.before[key].split('\\n').exists(line,",
+        f"{_ALONE}::test_every_claiming_asset_must_name_the_writer",
+    ),
+    _mutant(
+        "let those delete who may only update",
+        "policy-targets.yaml",
+        "\n          && (request.operation == 'UPDATE' || !line.startsWith('0 '))))",
+        "))",
+    ),
+    _mutant(
+        "take the end of a name for the whole",
+        "policy-targets.yaml",
+        "line.substring(line.indexOf(' ') + 1) in variables.identities",
+        "variables.identities.exists(who, line.endsWith(who.substring(2)))",
+        f"{_ALONE}::test_a_part_of_a_name_is_not_the_holder",
+    ),
+    _mutant(
+        "take a copied stamp for the object's own, as far as the policy goes",
+        "policy-targets.yaml",
+        "variables.before.filter(key, key.endsWith(variables.suffix)\n"
+        "            && variables.before[key].split('\\n', 2)[0] == oldObject.metadata.uid)",
+        "variables.before.filter(key, key.endsWith(variables.suffix))",
+        f"{_ALONE}::test_a_copied_stamp_fences_nothing",
+    ),
+    _mutant(
+        "take every pod of an account for the holder, as far as the policy goes",
+        "policy-targets.yaml",
+        "line.substring(line.indexOf(' ') + 1) in variables.identities",
+        "line.split(' ', 3).size() == 3 && ('- ' + line.split(' ', 3)[2]) in variables.identities",
+        f"{_ALONE}::test_a_pod_bound_holder_is_that_pod_alone",
+    ),
+    _mutant(
+        "leave the metadata open through the status",
+        "policy-targets.yaml",
+        "request.?subResource.orValue('') == 'status'\n"
+        "        && !variables.metadataChanges.exists(key,\n"
+        "          key in ['labels', 'annotations', 'finalizers', 'ownerReferences'])",
+        "request.?subResource.orValue('') == 'status'",
+        f"{_ALONE}::test_status_is_open_but_not_for_metadata",
+    ),
+    _mutant(
+        "take a change of metadata for none",
+        "policy-targets.yaml",
+        "variables.changes.size() == 0 && variables.metadataChanges.size() == 0",
+        "variables.changes.size() == 0",
+        f"{_ALONE}::test_no_verb_lets_a_cluster_admin_through",
+    ),
+    _mutant(
+        "let anybody change what is being deleted",
+        "policy-targets.yaml",
+        "(variables.changes.all(key, key == 'status')",
+        "(variables.changes.all(key, true)",
+        f"{_ALONE}::test_what_is_being_deleted_may_be_finished_but_not_changed",
+    ),
+    _mutant(
+        "exempt all that lives in kube-system",
+        "policy-targets.yaml",
+        "        || (request.userInfo.username == 'system:node:' + oldObject.metadata.name",
+        "        || request.userInfo.username.startsWith('system:serviceaccount:kube-system:')\n"
+        "        || (request.userInfo.username == 'system:node:' + oldObject.metadata.name",
+        f"{_ALONE}::test_what_begins_things_by_itself_is_not_exempt",
+    ),
+    _mutant(
+        "let the built-in controllers delete",
+        "policy-targets.yaml",
+        "|| (request.operation == 'UPDATE'\n"
+        "          && (variables.changesNothing || variables.changesOnlyStatus || variables.isController))",
+        "|| variables.isController || (request.operation == 'UPDATE'\n"
+        "          && (variables.changesNothing || variables.changesOnlyStatus))",
+        f"{_ALONE}::test_controllers_may_update_but_not_delete",
+    ),
+    _mutant(
+        "look at no status",
+        "policy-targets.yaml",
+        'resources: ["*", "*/status"]',
+        'resources: ["*"]',
+        f"{_ALONE}::test_status_is_open_but_not_for_metadata",
+    ),
+    _mutant(
+        "forget the ways into a pod that carry its label",
+        "policy-targets.yaml",
+        "resources: [pods/ephemeralcontainers, pods/resize]",
+        "resources: [pods/unheard-of]",
+    ),
+    _mutant(
+        "fence cluster-admins out of emergencies",
+        "policy-targets.yaml",
+        "expression: \"!('assetlock:break-glass' in request.userInfo.?groups.orValue([]))\"",
+        'expression: "true"',
+        f"{_ALONE}::test_breaking_the_glass_goes_through_every_policy",
+    ),
+    _mutant(
+        "rely on the objectSelector for /scale",
+        "policy-subresources.yaml",
+        "    resourceRules:\n",
+        '    objectSelector:\n      matchLabels:\n        assetlock.dev/fenced: "true"\n    resourceRules:\n',
+        f"{_GUARDED}::test_by_the_policy_alone_each_of_them_is_refused_and_the_holder_works",
+    ),
+    _mutant(
+        "forget evictions",
+        "policy-subresources.yaml",
+        "        operations: [CREATE]\n        resources: [pods/eviction]\n",
+        "        operations: [CREATE]\n        resources: [pods/unheard-of]\n",
+        f"{_GUARDED}::test_by_the_policy_alone_each_of_them_is_refused_and_the_holder_works",
+    ),
+    _mutant(
+        "forget exec and the like",
+        "policy-subresources.yaml",
+        "resources: [pods/exec, pods/attach, pods/portforward]",
+        "resources: [pods/unheard-of]",
+        f"{_GUARDED}::test_by_the_policy_alone_each_of_them_is_refused_and_the_holder_works",
+    ),
+    _mutant(
+        "let those evict who may only update, as far as the policy goes",
+        "policy-subresources.yaml",
+        "\n          && (request.subResource == 'scale' || !line.startsWith('0 '))))",
+        "))",
+    ),
+    _mutant(
+        "close exec where the asset leaves it open",
+        "policy-subresources.yaml",
+        "\n            && (request.subResource in ['scale', 'eviction'] || request.subResource in line.split(' '))))",
+        "))",
+    ),
+    _mutant(
+        "let the user of an AssetLock change its Lease",
+        "policy-leases.yaml",
+        "!variables.isByLock && variables.before",
+        "variables.before",
+        f"{_ALONE}::test_the_lease_of_an_assetlock_is_the_operators",
+    ),
+    _mutant(
+        "let collectors change Leases at will",
+        "policy-leases.yaml",
+        "          || (variables.isUpdate\n"
+        "            && variables.changes.all(key, key in ['finalizers', 'ownerReferences'])))",
+        "          || variables.isUpdate)",
+        f"{_ALONE}::test_a_collector_does_not_change_a_lease",
+    ),
+    _mutant(
+        "let who let a lock run out end its quarantine",
+        "policy-assetlocks.yaml",
+        "(variables.holds && !variables.isQuarantined)",
+        "variables.holds",
+        "tests/cluster/test_care.py::test_a_quarantined_asset_is_freed_by_who_may_unlock_and_not_by_its_last_holder",
+    ),
+    _mutant(
+        "let a lock name any pod of the account",
+        "policy-assetlocks.yaml",
+        "          || variables.lock.spec.holder.podUID in variables.podUIDs)\n"
+        "        && (!has(variables.lock.spec.holder.podName)",
+        "          || true)\n        && (!has(variables.lock.spec.holder.podName)",
+        f"{_ALONE}::test_an_assetlock_names_no_pod_that_the_token_is_not_bound_to",
+    ),
+)
