@@ -54,8 +54,8 @@ chaos: controlplane  ## Hurt a real control plane for MINUTES=10, and judge it; 
 restarts: controlplane  ## Kill the operator under load with -9, KILLS=100 times, and judge it
 	$(BIN)/python -m tests.restarts.run --kills $(or $(KILLS),100) $(if $(SEED),--seed $(SEED))
 
-mutants: setup  ## Plant each kept bug in turn, and show which test finds it
-	$(BIN)/python -m tests.mutants.run
+mutants: controlplane  ## Plant each kept bug in turn, and show which test finds it: ARGS="stamp lease" for some
+	$(BIN)/python -m tests.mutants.run --workers $(WORKERS) $(ARGS)
 
 matrix: controlplane  ## Try every way around the fence, and write docs/fence-matrix.md
 	$(BIN)/python -m tests.cluster.matrix

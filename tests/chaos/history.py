@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 
 @dataclasses.dataclass(slots=True)
@@ -56,21 +56,34 @@ def hurried(grants: Iterable[Grant], spans: Iterable[tuple[int, int]]) -> None:
 
 def complete(operations: Iterable[Operation], grants: Iterable[Grant]) -> list[Operation]:
     """The history with acquisitions and their ends, and no operation open for longer than it can matter."""
-    history = list(operations)
+    history = list(_settled(operations))
     granted = sorted(
         (grant for grant in grants if grant.token is not None),
         key=lambda grant: (grant.asset, grant.token or 0),
     )
-    for asset, group in itertools.groupby(granted, key=lambda grant: grant.asset):
+    for _, group in itertools.groupby(granted, key=lambda grant: grant.asset):
         own = list(group)
-        writes = [one for one in history if one.asset == asset and one.kind == "write" and one.token]
         for grant, following in itertools.zip_longest(own, own[1:]):
-            next_told = following.told if following else None
-            history += _life(grant, next_told)
-            for write in writes:
-                if write.token == grant.token and write.end is None:
-                    write.end = _not_before(write.call, next_told)
+            history += _life(grant, following.told if following else None)
     return sorted(history, key=lambda operation: operation.call)
+
+
+def _settled(operations: Iterable[Operation]) -> Iterator[Operation]:
+    """Writes whose answer was lost, once it is known what came of them, as no two write the same.
+
+    One that was read took effect before that read ended. One that nobody read explains nothing that the others'
+    answers do not explain without it: it may as well not have arrived. Left open, each would double the search.
+    """
+    operations = list(operations)
+    read: dict[tuple[str, str], int] = {}
+    for one in operations:
+        if one.kind == "read" and one.end is not None:
+            read[one.asset, one.value] = min(one.end, read.get((one.asset, one.value), one.end))
+    for one in operations:
+        if one.kind != "write" or one.end is not None:
+            yield one
+        elif (seen := read.get((one.asset, one.value))) is not None:
+            yield dataclasses.replace(one, end=_not_before(one.call, seen))
 
 
 def _life(grant: Grant, next_told: int | None) -> list[Operation]:

@@ -67,6 +67,15 @@ def test_what_a_fenced_lock_must_never_do_is_found(what: str, operations: list[O
     assert result(operations, ONE_AFTER_THE_OTHER) == "Illegal", what
 
 
+def test_many_lost_answers_leave_the_search_short() -> None:
+    lost = [write(0, 3, None, "", f"lost {n}") for n in range(200)]
+    found = [write(0, 30 + n, None, "", f"found {n}") for n in range(3)]
+    reads = [read(f"found {n}", 60 + 2 * n, 61 + 2 * n) for n in range(3)]
+    over = grant(1, 0, 2, ends=10, released=11)
+    assert result([*lost, *found, *reads, write(0, 3, 4, "refused")], [over]) == "Ok"
+    assert result([*lost, *found, *reads, write(0, 3, 4)], [over]) == "Illegal"
+
+
 def test_two_who_hold_at_once_are_found() -> None:
     assert result([], [grant(1, 0, 2, ends=100), grant(2, 5, 13, ends=110)]) == "Illegal"
 

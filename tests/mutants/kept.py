@@ -473,10 +473,10 @@ MUTANTS = (
     ),
     Mutant(
         "grant by merge patch",
-        "controller/reconciler.py",
-        '                self._put("Lease", await self._api.replace(LEASES, namespace, lease, body))\n',
+        "controller/writing.py",
+        '                self._put(key, "Lease", await self._api.replace(LEASES, namespace, lease, body))\n',
         '                body["metadata"].pop("resourceVersion")\n'
-        '                self._put("Lease", await self._api.merge_patch(LEASES, namespace, lease, body))\n',
+        '                self._put(key, "Lease", await self._api.merge_patch(LEASES, namespace, lease, body))\n',
     ),
     Mutant(
         "trust the client's renewTime",
