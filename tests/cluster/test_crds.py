@@ -21,7 +21,10 @@ DURATION = "a duration is written like 30m, 1h30m, PT30M or P1DT12H, without yea
 ZERO = "must be longer than zero"
 IMMUTABLE = "cannot be changed: only ttl, reason and priority can; make a new AssetLock instead"
 FAR_AHEAD = "2126-05-04T12:00:00Z"
-ONE_OR_SEVERAL = "a lock names either one asset, in assetName, or several, in assetNames"
+ONE_OR_SEVERAL = (
+    "a lock names one asset in assetName, several in assetNames, or selects some with assetSelector"
+)
+POOL = {"matchLabels": {"pool": "x"}}
 LOCK = {"assetName": "db", "ttl": "PT30M", "holder": {"username": "alice"}, "reason": "patches"}
 ENDED = "a lock that has ended stays so; make a new AssetLock instead"
 
@@ -285,6 +288,12 @@ def test_a_ttl_is_kept_as_it_was_written(kubectl: Kubectl, text: str) -> None:
     [
         ({}, ONE_OR_SEVERAL),
         ({"assetName": "db", "assetNames": ["vm"]}, ONE_OR_SEVERAL),
+        ({"assetNames": ["vm"], "assetSelector": POOL}, ONE_OR_SEVERAL),
+        ({"assetName": "db", "count": 2}, "how many are wanted goes with assetSelector"),
+        ({"assetSelector": POOL, "count": 0}, "should be greater than or equal to 1"),
+        ({"assetSelector": POOL, "count": 200}, "should be less than or equal to 32"),
+        ({"assetSelector": {}}, "an empty selector selects everything"),
+        ({"assetSelector": POOL, "takeOver": "old"}, "one asset is taken over at a time"),
         ({"assetNames": []}, "should have at least 1 items"),
         ({"assetNames": ["db", "vm", "db"]}, 'spec.assetNames[2]: Duplicate value: "db"'),
         ({"assetNames": ["db", "vm.1"]}, NAME),
@@ -344,6 +353,8 @@ def test_ttl_reason_and_priority_of_a_lock_may_be_changed(kubectl: Kubectl, lock
     [
         ("assetName", "other"),
         ("assetNames", ["db", "vm"]),
+        ("assetSelector", POOL),
+        ("count", 2),
         ("wait", "5m"),
         ("holder", {"username": "mallory"}),
         ("holder", {"podName": "added"}),

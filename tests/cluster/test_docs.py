@@ -78,8 +78,18 @@ def test_a_lock_is_taken_and_released_as_the_page_shows(operated: Operated, tmp_
     operated.kubectl("create", "deployment", "shop-db", "--image=postgres")
     manifests, *_ = blocks(ROOT / "docs" / "locking.md", "yaml")
     operated.kubectl("create", "-f", "-", stdin=manifests)
-    [commands] = blocks(ROOT / "docs" / "locking.md", "sh")
+    commands, _ = blocks(ROOT / "docs" / "locking.md", "sh")
     assert "Held 1" in paste(operated, tmp_path, commands)
+
+
+def test_some_of_a_pool_are_locked_as_the_page_shows(operated: Operated, tmp_path: pathlib.Path) -> None:
+    for asset in ("one", "two"):
+        operated.asset(asset)
+        operated.kubectl("label", "asset", asset, "pool=runners")
+    [manifest] = [text for text in blocks(ROOT / "docs" / "locking.md", "yaml") if "assetSelector" in text]
+    operated.kubectl("create", "-f", "-", stdin=manifest)
+    _, commands = blocks(ROOT / "docs" / "locking.md", "sh")
+    assert "one two" in paste(operated, tmp_path, commands)
 
 
 def test_an_asset_is_closed_now_and_by_windows_as_the_page_shows(

@@ -60,6 +60,24 @@ def test_an_asset_that_does_not_exist_is_named(operated: Operated) -> None:
     operated.held("meanwhile", "bob", asset="db")
 
 
+def test_any_of_a_pool_are_held_and_a_new_label_counts_for_who_waits(operated: Operated) -> None:
+    for asset, target in (("one", "a"), ("two", "b"), ("three", "c")):
+        operated.asset(asset, target)
+    operated.kubectl("label", "asset", "one", "pool=x")
+    selecting = {"assetSelector": {"matchLabels": {"pool": "x"}}, "count": 2}
+    operated.create(document("AssetLock", "at-once", selecting), user="alice")
+    assert operated.settled("at-once")["reason"] == "TooFewAssets"
+    operated.create(document("AssetLock", "patient", {**selecting, "wait": "5m"}), user="alice")
+    until(lambda: operated.get("alk", "patient").get("status", {}).get("queuePosition") == 1, "it waits")
+    operated.kubectl("label", "asset", "three", "pool=x")
+    operated.wait("alk/patient", "condition=Acquired")
+    names = ["get", "alk", "patient", "-o", "jsonpath={.status.assets[*].name}"]
+    assert operated.kubectl(*names, user="alice").stdout == "one three"
+    assert operated.write("c", "alice").returncode == 0
+    assert "held by alice" in operated.write("c", "bob", "2").stderr
+    assert operated.write("b", "bob", "2").returncode == 0
+
+
 def test_of_two_who_wait_for_each_other_one_fails_and_is_told_of_the_ring(operated: Operated) -> None:
     operated.asset("db")
     operated.asset("web")
@@ -98,5 +116,8 @@ def test_every_asset_needs_the_verb(operated: Operated) -> None:
     assert ask(operated, "ten", *names[:10], user="dora").returncode == 0
     refused = ask(operated, "both", "db", "web", user="dora")
     assert "dora may not lock assets db, web in namespace" in refused.stderr
+    any_of_them = {"assetSelector": {"matchLabels": {"pool": "x"}}}
+    refused = operated.create(document("AssetLock", "any", any_of_them), user="dora", check=False)
+    assert "dora may not lock assets by their labels" in refused.stderr
     many = ask(operated, "many", *names, user="dora").stderr
     assert "dora may not lock assets vm-0" in many and "on all of the namespace" in many

@@ -38,6 +38,15 @@ class TownLife(RuleBasedStateMachine):
         if name not in self.town.locks:
             self.town.ask(name, *assets, wait=wait, priority=priority, mode=mode, ttl="30s")
 
+    @rule(name=NAMES, count=st.integers(1, 3), wait=WAITS, mode=st.sampled_from(["Exclusive", "Shared"]))
+    def ask_for_any(self, name: str, count: int, wait: str, mode: str) -> None:
+        if name not in self.town.locks:
+            self.town.ask_any(name, count, wait=wait, mode=mode, ttl="30s")
+
+    @rule(assets=st.lists(st.sampled_from(ASSETS), max_size=3, unique=True))
+    def label(self, assets: list[str]) -> None:
+        self.town.label(*assets)
+
     @rule(name=NAMES, asset=st.sampled_from(ASSETS), wait=WAITS, priority=st.integers(0, 2))
     def ask_for_one(self, name: str, asset: str, wait: str, priority: int) -> None:
         if name not in self.town.locks:
@@ -110,6 +119,8 @@ class TownLife(RuleBasedStateMachine):
 
     def _is_in_the_way(self, name: str) -> bool:
         """Whether somebody has one of the assets, or is before it in line, or there is none."""
+        if "assetSelector" in self.town.locks[name]["spec"]:
+            return not self._has_enough_to_choose_from(name)
         return any(
             self.town.worlds[asset].leases
             or not self.town.worlds[asset].asset
@@ -117,9 +128,22 @@ class TownLife(RuleBasedStateMachine):
             for asset in self.town.assets_of(name)
         )
 
+    def _has_enough_to_choose_from(self, name: str) -> bool:
+        pool = [a for a in ASSETS if self._is_in_pool(a) and not self._is_before(name, a)]
+        free = [asset for asset in pool if not self.town.worlds[asset].leases]
+        return len(free) >= self.town.locks[name]["spec"]["count"]
+
+    def _is_in_pool(self, asset: str) -> bool:
+        raw = self.town.worlds[asset].asset
+        return raw is not None and bool(raw["metadata"]["labels"])
+
     def _is_before(self, name: str, asset: str) -> bool:
         waiting = [other for other in self.town.locks if self.town.state(other) == "Pending"]
-        return any(asset in self.town.assets_of(other) for other in waiting if other != name)
+        return any(
+            asset in self.town.assets_of(other) or "assetSelector" in self.town.locks[other]["spec"]
+            for other in waiting
+            if other != name
+        )
 
     def _one_of_all(self, number: int) -> str:
         all_of_them = self.town.everything()

@@ -12,7 +12,7 @@ from assetlock.core.observation import Observation, ObservedLease
 from assetlock.core.together import JointView, decide_together
 from assetlock.model.assetlock import AssetLock
 from assetlock.model.lease import Lease
-from tests.core.world import START, World
+from tests.core.world import NAMESPACE, START, World
 
 ASSETS = ("db", "vm", "web")
 
@@ -43,6 +43,19 @@ class Town:
         self.at(assets[0]).ask(name, user or f"user-{name}", **spec)
         del self.locks[name]["spec"]["assetName"]
         self.locks[name]["spec"]["assetNames"] = list(assets)
+
+    def ask_any(self, name: str, count: int = 1, **spec: Any) -> None:
+        """For so many of the assets with the label pool=shop."""
+        self.at(ASSETS[0]).ask(name, f"user-{name}", **spec)
+        del self.locks[name]["spec"]["assetName"]
+        self.locks[name]["spec"] |= {"assetSelector": {"matchLabels": {"pool": "shop"}}, "count": count}
+
+    def label(self, *assets: str) -> None:
+        """Make these a pool, and no others."""
+        for name, world in self.worlds.items():
+            if world.asset is not None:
+                world.asset["metadata"]["labels"] = {"pool": "shop"} if name in assets else {}
+                self.at(name)._touch(world.asset)
 
     def ask_one(self, name: str, asset: str, **spec: Any) -> None:
         self.at(asset).ask(name, f"user-{name}", **spec)
@@ -85,13 +98,20 @@ class Town:
         return joint.assets_of(AssetLock.model_validate(self.locks[name]))
 
     def is_joint(self, name: str) -> bool:
-        return "assetNames" in self.locks[name]["spec"]
+        return "assetName" not in self.locks[name]["spec"]
 
     def observe(self, asset: str) -> Observation:
         observation = self.worlds[asset].observe()
-        locks = tuple(lock for lock in observation.locks if asset in joint.assets_of(lock))
+        uids = set(map(joint.lock_uid, acquisitions(self.worlds[asset])))
+        locks = tuple(
+            lock for lock in observation.locks if self._is_about(lock, asset) or lock.metadata.uid in uids
+        )
         elsewhere = {joint.acquisition_of(lock): self._elsewhere(asset, lock) for lock in locks}
         return dataclasses.replace(observation, locks=locks, elsewhere=elsewhere)
+
+    def _is_about(self, lock: AssetLock, asset: str) -> bool:
+        raw = self.worlds[asset].asset
+        return joint.is_about(lock, asset, raw["metadata"]["labels"] if raw else {})
 
     def _elsewhere(self, asset: str, lock: AssetLock) -> tuple[ObservedLease, ...]:
         return tuple(
@@ -107,8 +127,11 @@ class Town:
         if what in self.worlds:
             return what, decide(self.observe(what))
         lock = AssetLock.model_validate(self.locks[what])
-        observations = tuple(map(self.observe, joint.assets_of(lock)))
-        return "", decide_together(JointView(observations[0].now, lock, observations))
+        choosing = joint.is_choosing(lock)
+        there = [name for name in self.worlds if self._is_about(lock, name) and self.worlds[name].asset]
+        observations = tuple(map(self.observe, there if choosing else joint.assets_of(lock)))
+        view = JointView(self.worlds[ASSETS[0]].now, NAMESPACE, lock, observations)
+        return "", decide_together(view)
 
     def everything(self) -> list[str]:
         """All that is decided about: the assets, and the locks over several."""

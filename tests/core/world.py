@@ -372,8 +372,9 @@ class World:
             self._check_announcement(name, self._token(new))
 
     def _is_about(self, name: str) -> bool:
-        spec = self.locks[name]["spec"]
-        return self.name in spec.get("assetNames", [spec.get("assetName")])
+        spec, status = self.locks[name]["spec"], self.locks[name]["status"]
+        chosen = [one["name"] for one in status.get("assets") or ()]
+        return self.name in spec.get("assetNames", [spec.get("assetName"), *chosen])
 
     def _token(self, status: dict[str, Any]) -> int:
         """The token on this asset that a lock tells."""

@@ -134,7 +134,9 @@ class Locker:
             await self._change_ttl(process, name)
         for _ in range(rng.choice([0, 0, 1, 3])):
             await asyncio.sleep(rng.uniform(0, 1.5) * self._pace)
-            await self._work(rng.choice(chosen), name)
+            told = self._board.get("assetlocks", name) or {}
+            chosen = chosen or [one["name"] for one in told.get("status", {}).get("assets") or ()]
+            await self._work(rng.choice(chosen or self._assets), name)
         await asyncio.sleep(rng.expovariate(0.5) * self._pace)
         if rng.random() < 0.7:
             await self._delete(process, name)
@@ -145,6 +147,8 @@ class Locker:
         if not self._joint or rng.random() < 0.5:
             one = rng.choice(self._assets)
             return {"assetName": one}, [one]
+        if rng.random() < 0.3:
+            return {"assetSelector": {"matchLabels": {"pool": "a"}}, "count": rng.randint(1, 2)}, []
         several = rng.sample(self._assets, rng.randint(1, len(self._assets)))
         return {"assetNames": several}, several
 

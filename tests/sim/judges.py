@@ -17,7 +17,16 @@ from tests.sim.store import Change, Json, Key, Store
 
 TERMINAL = frozenset({"Released", "Expired", "Revoked", "Failed", "Quarantined"})
 FAILURES = frozenset(
-    {"WaitTimeout", "Locked", "HolderGone", "LockDelay", "Quarantined", "NothingToTakeOver", "Deadlock"}
+    {
+        "WaitTimeout",
+        "Locked",
+        "HolderGone",
+        "LockDelay",
+        "Quarantined",
+        "NothingToTakeOver",
+        "Deadlock",
+        "TooFewAssets",
+    }
 )
 SKEW = 1.0
 CUT = (
@@ -138,7 +147,7 @@ class Judges:
             user = lock["spec"]["holder"]["username"]
             alone = lock["spec"].get("mode", "Exclusive") == "Exclusive"
             for asset, token in records.tokens_of(lock).items():
-                late = not alone and "assetNames" in lock["spec"]
+                late = not alone and "assetName" not in lock["spec"]
                 self._announce(asset, records.Announced(acquisition, user, token, name, alone, late))
             self._check_has_all(lock, acquisition)
 
@@ -158,7 +167,7 @@ class Judges:
     def _look_for_halves(self, change: Change, acquisition: str) -> None:
         """Nobody has some of several assets and not the others for long, neither before nor after."""
         lock = self._lock_of(acquisition)
-        if lock is None or len(records.assets_of(lock)) == 1:
+        if lock is None or len(records.assets_of(lock)) <= 1:
             return
         having = [acquisition in self._acquisitions_on(asset) for asset in records.assets_of(lock)]
         if any(having) and not all(having):
@@ -424,7 +433,7 @@ class Judges:
             if (
                 "takeOver" in other["spec"]
                 or taken
-                or (over is None and (self._shared(asset) or len(records.assets_of(other)) > 1))
+                or (over is None and (self._shared(asset) or "assetName" not in other["spec"]))
             ):
                 continue
             known = change.time - self._seen_at[other["metadata"]["uid"]] > slack

@@ -37,6 +37,8 @@ class Term:
 
 def assets_of(lock: Json) -> list[str]:
     spec = lock["spec"]
+    if "assetSelector" in spec:
+        return sorted(one["name"] for one in lock.get("status", {}).get("assets") or ())
     return [spec["assetName"]] if "assetName" in spec else sorted(spec["assetNames"])
 
 

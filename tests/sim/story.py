@@ -121,7 +121,7 @@ class Story:
             body = {
                 "apiVersion": names.API_VERSION,
                 "kind": "Asset",
-                "metadata": {"name": asset},
+                "metadata": {"name": asset, "labels": {"pool": "a"} if asset != "db" else {}},
                 "spec": {"type": "VM", "targets": targets, "capacity": self._plan.capacity, **extra},
             }
             await self._create(resources.ASSETS.path(NAMESPACE), body)

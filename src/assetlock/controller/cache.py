@@ -138,8 +138,10 @@ class Cache:
         self.windows = Collection(MaintenanceWindow)
         self._locks_of: dict[AssetKey, dict[str, AssetLock]] = defaultdict(dict)
         self._joint_on: dict[AssetKey, dict[str, AssetLock]] = defaultdict(dict)
+        self._choosing: dict[str, dict[str, AssetLock]] = defaultdict(dict)
         self._locks_seen: dict[str, float] = {}
         self._locks_deleted: dict[str, int] = {}
+        self._also: set[LockKey] = set()
         self._terms: dict[tuple[str, str], tuple[tuple[object, ...], float]] = {}
         self._slots: dict[AssetKey, dict[int, str]] = defaultdict(dict)
 
@@ -156,13 +158,17 @@ class Cache:
             return self._concerned(old_window) | self._concerned(window)
         if kind == "Asset":
             old_asset, asset = self.assets.put(raw)
-            return {_key_of_asset(asset)} if asset is not None and asset is not old_asset else set()
+            if asset is None or asset is old_asset:
+                return set()
+            if old_asset is None or old_asset.metadata.labels != asset.metadata.labels:
+                self._look_at_choosing(asset.metadata.namespace or "")
+            return {_key_of_asset(asset)}
         if kind == "AssetLock":
             old_lock, lock = self.locks.put(raw)
             if lock is None or lock is old_lock:
                 return set()
             self._locks_seen.setdefault(lock.metadata.uid, now)
-            return self._forget(old_lock) | self._file(lock)
+            return self._forget(old_lock) | self._file(lock) | self._let_by(old_lock, lock)
         if not _is_lock(raw["metadata"]):
             return self._remove_raw(raw)
         old_lease, lease = self.leases.put(raw)
@@ -205,8 +211,30 @@ class Cache:
         return self._with_joint(changed)
 
     def locks_of(self, key: AssetKey) -> tuple[AssetLock, ...]:
-        """The AssetLocks that name this asset."""
-        return tuple(self._locks_of.get(key, {}).values())
+        """The AssetLocks that are about this asset: they name it, may choose it, or still have a Lease of it."""
+        found = {**self._locks_of.get(key, {})}
+        found |= {lock.metadata.name: lock for lock in self._choosing_from(key)}
+        for seen in self.leases_of(key):
+            name = seen.lease.metadata.annotations.get(names.LOCK_ANNOTATION, "")
+            if name not in found and (lock := self.locks.get(key.namespace, name)) is not None:
+                found[name] = lock
+        return tuple(found.values())
+
+    def selected_by(self, lock: AssetLock) -> list[str]:
+        """The assets that a lock may choose, in order."""
+        there = (asset for asset in self.assets if asset.metadata.namespace == lock.metadata.namespace)
+        return sorted(
+            asset.metadata.name
+            for asset in there
+            if joint.is_about(lock, asset.metadata.name, asset.metadata.labels)
+        )
+
+    def _choosing_from(self, key: AssetKey) -> list[AssetLock]:
+        asset, locks = self.assets.get(key.namespace, key.name), self._choosing.get(key.namespace)
+        if asset is None or not locks:
+            return []
+        labels = asset.metadata.labels
+        return [lock for lock in locks.values() if joint.is_about(lock, key.name, labels)]
 
     def leases_elsewhere(self, key: AssetKey) -> dict[str, tuple[SeenLease, ...]]:
         """By acquisition, what locks over several assets have besides this one."""
@@ -245,7 +273,7 @@ class Cache:
 
     def known_joint(self) -> set[LockKey]:
         """Every lock over several assets."""
-        return {lock_key(lock) for locks in self._joint_on.values() for lock in locks.values()}
+        return {lock_key(lock) for lock in self.locks if joint.is_joint(lock)}
 
     def namespaces(self) -> set[str]:
         """Where there are AssetLocks."""
@@ -304,7 +332,7 @@ class Cache:
             return {_key_of_asset(gone)}
         if kind == "AssetLock":
             self._locks_seen.pop(gone.metadata.uid, None)
-            return self._forget(gone)
+            return self._forget(gone) | self._let_by(gone, None)
         key, slot = _slot_of(gone)
         self._terms.pop((namespace, name), None)
         self._slots[key].pop(slot, None)
@@ -314,21 +342,36 @@ class Cache:
 
     def _file(self, lock: AssetLock) -> set[AssetKey]:
         keys = _keys_of(lock)
+        if joint.is_joint(lock):
+            self._also.add(lock_key(lock))
         for index in self._indexes_of(lock):
             for key in keys:
                 index[key][lock.metadata.name] = lock
+        if _is_choosing(lock):
+            self._choosing[lock.metadata.namespace or ""][lock.metadata.name] = lock
         return keys
 
     def _forget(self, lock: AssetLock | None) -> set[AssetKey]:
         if lock is None:
             return set()
         keys = _keys_of(lock)
+        if joint.is_joint(lock):
+            self._also.add(lock_key(lock))
+        self._choosing[lock.metadata.namespace or ""].pop(lock.metadata.name, None)
         for index in self._indexes_of(lock):
             for key in keys:
                 index[key].pop(lock.metadata.name, None)
                 if not index[key]:
                     del index[key]
         return keys
+
+    def _let_by(self, old: AssetLock | None, new: AssetLock | None) -> set[AssetKey]:
+        """The assets on which a lock stands in line no more that could have chosen them, if others wait there."""
+        if old is None or not _is_choosing(old) or (new is not None and _is_choosing(new)):
+            return set()
+        namespace = old.metadata.namespace or ""
+        self._look_at_choosing(namespace)
+        return {key for name in self.selected_by(old) if (key := AssetKey(namespace, name)) in self._locks_of}
 
     def _indexes_of(self, lock: AssetLock) -> list[dict[AssetKey, dict[str, AssetLock]]]:
         return [self._locks_of, self._joint_on] if joint.is_joint(lock) else [self._locks_of]
@@ -337,9 +380,16 @@ class Cache:
         """These, with the locks over several assets that a change of one of these may matter to."""
         concerned: set[Concerned] = {*keys}
         for key in keys:
-            locks = list(self._joint_on.get(key, {}).values())
+            locks = [*self._joint_on.get(key, {}).values(), *self._choosing_from(key)]
             concerned |= {lock_key(lock) for lock in queue.joint_to_look_at(locks)}
+        concerned |= self._also
+        self._also.clear()
         return concerned
+
+    def _look_at_choosing(self, namespace: str) -> None:
+        """Other assets may be chosen now than before."""
+        locks = list(self._choosing.get(namespace, {}).values())
+        self._also |= {lock_key(lock) for lock in queue.joint_to_look_at(locks)}
 
     def _note_term(self, lease: Lease, now: float) -> set[AssetKey]:
         key, slot = _slot_of(lease)
@@ -365,6 +415,10 @@ class Cache:
 def lock_key(lock: AssetLock) -> LockKey:
     """The key of a lock over several assets."""
     return LockKey(lock.metadata.namespace or "", lock.metadata.name)
+
+
+def _is_choosing(lock: AssetLock) -> bool:
+    return joint.is_choosing(lock) and not queue.has_ended(lock)
 
 
 def _keys_of(lock: AssetLock) -> set[AssetKey]:

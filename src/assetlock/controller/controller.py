@@ -77,7 +77,7 @@ class Controller:
             self._permits,
             clock,
         )
-        self._jointly = Jointly(self._cache, observing, writing, clock)
+        self._jointly = Jointly(self._cache, observing, writing, self._pods, clock)
         self._waits = waits.Waits(self._cache, writing, clock)
         self._windows = Windows(api, self._cache, clock)
         self._relist = asyncio.Event()

@@ -5,19 +5,23 @@ from __future__ import annotations
 from assetlock.controller.cache import AssetKey, Cache, LockKey
 from assetlock.controller.clock import Clock
 from assetlock.controller.observing import Observing
+from assetlock.controller.pods import Pods
 from assetlock.controller.reconciler import LATE, LEISURE, MOST_ROUNDS
 from assetlock.controller.writing import Writing
-from assetlock.core import joint
+from assetlock.core import joint, queue
 from assetlock.core.together import JointView, decide_together
 
 
 class Jointly:
     """Decides about locks over several assets what is not decided about each of the assets."""
 
-    def __init__(self, cache: Cache, observing: Observing, writing: Writing, clock: Clock) -> None:
+    def __init__(
+        self, cache: Cache, observing: Observing, writing: Writing, pods: Pods, clock: Clock
+    ) -> None:
         self._cache = cache
         self._observing = observing
         self._writing = writing
+        self._pods = pods
         self._clock = clock
         self._shown_at: dict[LockKey, float] = {}
 
@@ -31,6 +35,7 @@ class Jointly:
             view = self._view(key)
             if view is None:
                 self._shown_at.pop(key, None)
+                self._pods.observe(key, ())
                 return None
             decision = decide_together(view)
             wake_at = None
@@ -54,7 +59,8 @@ class Jointly:
         lock = self._cache.locks.get(key.namespace, key.name)
         if lock is None or not joint.is_joint(lock):
             return None
-        observations = (
-            self._observing.observe(AssetKey(key.namespace, name)) for name in joint.assets_of(lock)
-        )
-        return JointView(self._clock.now(), lock, tuple(observations))
+        pods = self._pods.observe(key, queue.pods_to_watch([lock], ()))
+        choosing = joint.is_choosing(lock) and not queue.has_ended(lock)
+        names = self._cache.selected_by(lock) if choosing else joint.assets_of(lock)
+        observations = tuple(self._observing.observe(AssetKey(key.namespace, name)) for name in names)
+        return JointView(self._clock.now(), key.namespace, lock, observations, pods)

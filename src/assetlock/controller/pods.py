@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from assetlock.controller.cache import AssetKey
+from assetlock.controller.cache import Concerned
 from assetlock.controller.clock import Clock
 from assetlock.core.pods import Fate, PodRef, Sight, fate_of, job_of, node_in_question
 from assetlock.kube.api import Api
@@ -47,20 +47,20 @@ class _Seen:
 class _Watched:
     task: asyncio.Task[None]
     seen: _Seen
-    claimants: set[AssetKey] = dataclasses.field(default_factory=set)
+    claimants: set[Concerned] = dataclasses.field(default_factory=set)
 
 
 class Pods:
-    """Knows what became of the pods behind locks, and calls ``changed`` with the assets that a change concerns."""
+    """Knows what became of the pods behind locks, and calls ``changed`` with whom a change concerns."""
 
-    def __init__(self, api: Api, clock: Clock, changed: Callable[[AssetKey], None]) -> None:
+    def __init__(self, api: Api, clock: Clock, changed: Callable[[Concerned], None]) -> None:
         self._api = api
         self._clock = clock
         self._changed = changed
         self._watched: dict[_Place, _Watched] = {}
-        self._claims: defaultdict[AssetKey, set[_Place]] = defaultdict(set)
+        self._claims: defaultdict[Concerned, set[_Place]] = defaultdict(set)
 
-    def observe(self, key: AssetKey, pods: Iterable[PodRef]) -> dict[str, Fate]:
+    def observe(self, key: Concerned, pods: Iterable[PodRef]) -> dict[str, Fate]:
         """What is known by now of these pods, by UID. They are watched from now on, former ones no longer."""
         fates, needed = {}, set()
         for ref in pods:
@@ -89,13 +89,13 @@ class Pods:
             watched.task.cancel()
         await asyncio.gather(*(watched.task for watched in self._watched.values()), return_exceptions=True)
 
-    def _claim(self, key: AssetKey, place: _Place) -> _Seen:
+    def _claim(self, key: Concerned, place: _Place) -> _Seen:
         watched = self._watched.get(place) or self._watch(place)
         watched.claimants.add(key)
         self._claims[key].add(place)
         return watched.seen
 
-    def _release(self, key: AssetKey, place: _Place) -> None:
+    def _release(self, key: Concerned, place: _Place) -> None:
         self._claims[key].discard(place)
         watched = self._watched[place]
         watched.claimants.discard(key)

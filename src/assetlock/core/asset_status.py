@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Sequence
 from typing import Literal
 
-from assetlock.core import glass, names, reporting, vain
+from assetlock.core import glass, joint, names, reporting, vain
 from assetlock.core.acquisition import Acquisition
 from assetlock.core.decision import Happening, WriteAssetStatus
 from assetlock.core.identity import QUARANTINE
@@ -32,7 +32,8 @@ def write(situation: Situation, status: AssetStatus, *tells: Happening) -> Write
 
 def status_of(situation: Situation, holders: Sequence[Holder], token: int) -> AssetStatus:
     """The Asset's status as it ought to be."""
-    observation, asset, waiters = situation.observation, _asset(situation), situation.waiters
+    observation, asset = situation.observation, _asset(situation)
+    waiters = [lock for lock in situation.waiters if not joint.is_choosing(lock)]
     return AssetStatus(
         lock_state=_lock_state(holders),
         holders=list(holders),

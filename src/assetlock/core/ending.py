@@ -60,20 +60,16 @@ def give_up(situation: Situation) -> Decision | None:
     for lock in observation.locks:
         if lock.metadata.uid in situation.patient or not queue.is_pending(lock):
             continue
-        if joint.acquisition_of(lock) in held or not _is_decided_here(situation, lock):
+        if lock.metadata.uid in held or joint.is_joint(lock):
             continue
-        if lock.metadata.deletion_timestamp is not None:
-            ending = Ending(LockState.RELEASED, "Deleted", "deleted while it waited")
-        elif lock.spec.holder is None:
-            ending = Ending(
-                LockState.FAILED, "HolderUnknown", "admission did not stamp who asked; create the lock again"
-            )
+        if (withdrawn := not_to_be_served(lock)) is not None:
+            ending = withdrawn
         elif (gone := situation.given_up_by_pod(lock)) is not None:
             ending = gone
         elif situation.takes_nothing(lock):
             missing = f"there is no lock {lock.spec.take_over} on the asset to take over from"
             ending = Ending(LockState.FAILED, "NothingToTakeOver", missing)
-        elif not joint.is_joint(lock) and (not queue.waits_at_all(lock) or queue.ran_out(observation, lock)):
+        elif not queue.waits_at_all(lock) or queue.ran_out(observation, lock):
             reason, why = lock_status.waiting_for(situation, lock)
             waited = f"waited {lock.spec.wait}; " if queue.waits_at_all(lock) else ""
             hint = "" if waited else "; set spec.wait to queue"
@@ -88,9 +84,14 @@ def give_up(situation: Situation) -> Decision | None:
     return None
 
 
-def _is_decided_here(situation: Situation, lock: AssetLock) -> bool:
-    """Whether this asset is where it is decided of the lock what need not be decided of each of its assets."""
-    return joint.assets_of(lock)[:1] == (situation.observation.name,)
+def not_to_be_served(lock: AssetLock) -> Ending | None:
+    """How a lock that waits ends that is being deleted, or is for nobody."""
+    if lock.metadata.deletion_timestamp is not None:
+        return Ending(LockState.RELEASED, "Deleted", "deleted while it waited")
+    if lock.spec.holder is None:
+        message = "admission did not stamp who asked; create the lock again"
+        return Ending(LockState.FAILED, "HolderUnknown", message)
+    return None
 
 
 def _confirm_taken(situation: Situation, lock: AssetLock) -> tuple[Confirmation, ...]:

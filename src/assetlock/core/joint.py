@@ -8,14 +8,15 @@ status; the last one makes it ``Held``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from assetlock.core import names
 from assetlock.core.observation import ObservedLease
+from assetlock.core.selection import selects
 from assetlock.model.assetlock import AssetLock, LockedAsset, LockState
 from assetlock.model.lease import Lease
 
-CLOSED = frozenset({"AssetNotFound", "NotFenceable", "Maintenance"})
+CLOSED = frozenset({"AssetNotFound", "NotFenceable", "Maintenance", "TooFewAssets"})
 """The reasons for which nobody gets an asset, or not such a lock, whoever is before it in line."""
 
 
@@ -25,10 +26,24 @@ def is_joint(lock: AssetLock) -> bool:
 
 
 def assets_of(lock: AssetLock) -> tuple[str, ...]:
-    """The assets that the lock is for, in the order in which they are taken."""
+    """The assets that the lock is for, in the order in which they are taken. None while they are not chosen."""
     if lock.spec.asset_name is not None:
         return (lock.spec.asset_name,)
-    return tuple(sorted(set(lock.spec.asset_names or ())))
+    chosen = (one.name for one in lock.status.assets or ())
+    return tuple(sorted(set(chosen if lock.spec.asset_selector else lock.spec.asset_names or ())))
+
+
+def is_choosing(lock: AssetLock) -> bool:
+    """Whether the lock is for any of the assets that it selects, and has not chosen yet."""
+    return lock.spec.asset_selector is not None and not lock.status.assets
+
+
+def is_about(lock: AssetLock, name: str, labels: Mapping[str, str]) -> bool:
+    """Whether the lock is for an asset of this name, or may choose one with these labels."""
+    selector = lock.spec.asset_selector
+    if selector is not None and is_choosing(lock):
+        return selects(selector, labels)
+    return name in assets_of(lock)
 
 
 def acquisition_of(lock: AssetLock) -> str:
@@ -83,4 +98,5 @@ def asset_of(lease: Lease) -> str:
 
 def has_all(lock: AssetLock, own: str, elsewhere: Sequence[ObservedLease]) -> bool:
     """Whether a lock that has Leases of ``own``, and these elsewhere, has some of each of its assets."""
-    return {own, *(asset_of(observed.lease) for observed in elsewhere)} >= set(assets_of(lock))
+    wanted = set(assets_of(lock))
+    return own in wanted and {own, *(asset_of(observed.lease) for observed in elsewhere)} >= wanted

@@ -7,7 +7,7 @@ import heapq
 from collections.abc import Collection, Iterable, Iterator
 
 from assetlock.core import pods
-from assetlock.core.joint import acquisition_of, steps_aside
+from assetlock.core.joint import acquisition_of, is_about, steps_aside
 from assetlock.core.observation import Observation
 from assetlock.model.assetlock import AssetLock, LockState
 from assetlock.model.durations import parse_duration
@@ -60,7 +60,9 @@ def in_line(observation: Observation, *, besides: Collection[str] = ()) -> list[
 
     A lock that does not wait is in line for its first decision, and until its wait is over a waiter is.
     """
-    pending = (lock for lock in observation.locks if is_pending(lock) and acquisition_of(lock) not in besides)
+    labels = observation.asset.metadata.labels if observation.asset else {}
+    concerned = (lock for lock in observation.locks if is_about(lock, observation.name, labels))
+    pending = (lock for lock in concerned if is_pending(lock) and acquisition_of(lock) not in besides)
     return sorted((lock for lock in pending if may_be_granted(observation, lock)), key=rank)
 
 

@@ -11,14 +11,18 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import functools
+import itertools
+from collections.abc import Mapping
 
-from assetlock.core import ending, joint, leases, lock_status, queue, terms
+from assetlock.core import choosing, ending, joint, leases, lock_status, queue, terms
 from assetlock.core.acquisition import Ending
 from assetlock.core.asset_status import holder_entry
+from assetlock.core.choosing import Refusal
 from assetlock.core.confirming import confirm_ended, confirm_slots
 from assetlock.core.decision import (
     ConfirmAsset,
     Confirmation,
+    ConfirmPod,
     CreateLease,
     Decision,
     DeleteLock,
@@ -28,20 +32,36 @@ from assetlock.core.decision import (
 from assetlock.core.granting import confirm_alive
 from assetlock.core.maintaining import next_deadline
 from assetlock.core.observation import Observation
+from assetlock.core.pods import Fate
 from assetlock.core.situation import Situation
 from assetlock.core.standing import Stage, Standing, standing_of
 from assetlock.model.assetlock import AssetLock, AssetLockStatus, LockedAsset, LockState
+
+MOST_CONFIRMED = 3
+"""So many of the assets that are in the way are looked at anew before a lock is turned away."""
 
 _NEVER = datetime.datetime.max.replace(tzinfo=datetime.UTC)
 
 
 @dataclasses.dataclass(frozen=True)
 class JointView:
-    """A lock over several assets, and what is observed of each of them, in the order in which they are taken."""
+    """A lock over several assets, and what is observed of each of them, in the order in which they are taken.
+
+    While it has not chosen its assets yet, these are all that it selects. ``namespace`` is theirs.
+    """
 
     now: datetime.datetime
+    namespace: str
     lock: AssetLock
     observations: tuple[Observation, ...]
+    pods: Mapping[str, Fate] = dataclasses.field(default_factory=dict)
+
+    @functools.cached_property
+    def anywhere(self) -> Situation:
+        """What holds whichever asset it is about."""
+        nowhere = Observation(self.now, self.namespace, "", locks=(self.lock,), pods=self.pods)
+        seen = self.observations[0].locks_seen if self.observations else {}
+        return Situation(dataclasses.replace(nowhere, locks_seen=seen))
 
     @functools.cached_property
     def situations(self) -> tuple[Situation, ...]:
@@ -64,17 +84,40 @@ def decide_together(view: JointView) -> Decision:
     lock = view.lock
     if queue.has_ended(lock):
         return _forget(view)
-    if lock.metadata.deletion_timestamp is not None or lock.spec.holder is None:
-        return Decision()
     if lock.status.state is LockState.HELD:
         return _renew(view) or _show_held(view) or Decision()
+    withdrawn = ending.not_to_be_served(lock) or view.anywhere.given_up_by_pod(lock)
+    if withdrawn is not None:
+        confirm = (ConfirmPod(withdrawn.pod, ended=True),) if withdrawn.pod else ()
+        return Decision(confirm=confirm, writes=(ending.finish(view.anywhere, lock, withdrawn),))
+    if joint.is_choosing(lock):
+        return _choose(view)
     blocked = [standing for standing in view.standings if standing.stage is Stage.BLOCKED]
     if blocked:
-        return _fail(view, blocked) or _give_back(view, blocked) or _show_pending(view, blocked)
+        refusal = _refusal(blocked)
+        return (
+            _fail(view, refusal, blocked)
+            or _give_back(view, blocked)
+            or _show_pending(view, refusal, blocked)
+        )
     if any(standing.stage is Stage.CLEARING for standing in view.standings):
         return Decision()
     ready = [standing for standing in view.standings if standing.stage is Stage.READY]
     return _take(view, ready) if ready else Decision()
+
+
+def _choose(view: JointView) -> Decision:
+    """Write down which assets it is to be, if there are enough that could be taken now."""
+    lock = view.lock
+    chosen = choosing.choice(lock, view.standings)
+    if chosen is not None:
+        status = lock_status.fenced(view.anywhere, lock, [LockedAsset(name=name) for name in chosen])
+        return Decision(confirm=confirm_alive(lock), writes=(_write(view, status),))
+    if choosing.may_soon(lock, view.standings):
+        return Decision()
+    blocked = [standing for standing in view.standings if standing.stage is Stage.BLOCKED]
+    refusal = choosing.refusal(lock, view.standings)
+    return _fail(view, refusal, blocked) or _show_pending(view, refusal, blocked)
 
 
 def _take(view: JointView, ready: list[Standing]) -> Decision:
@@ -91,23 +134,23 @@ def _take(view: JointView, ready: list[Standing]) -> Decision:
     return Decision(confirm=tuple(confirm), writes=tuple(writes))
 
 
-def _fail(view: JointView, blocked: list[Standing]) -> Decision | None:
+def _fail(view: JointView, refusal: Refusal, blocked: list[Standing]) -> Decision | None:
     """A lock that does not wait, or has waited long enough, is not had."""
     lock, waits = view.lock, queue.waits_at_all(view.lock)
-    if waits and not queue.ran_out(view.observations[0], lock):
+    if waits and not queue.ran_out(view.anywhere.observation, lock):
         return None
-    reason, message = _refusal(blocked)
+    reason, message = refusal
     told = f"waited {lock.spec.wait}; {message}" if waits else f"{message}; set spec.wait to queue"
     failed = Ending(LockState.FAILED, "WaitTimeout" if waits else reason, told)
-    write = ending.finish(blocked[0].situation, lock, failed)
-    return Decision(confirm=_confirm_blocked(blocked[0]), writes=(write,))
+    confirm = tuple(itertools.chain.from_iterable(map(_confirm_blocked, blocked[:MOST_CONFIRMED])))
+    return Decision(confirm=confirm, writes=(ending.finish(view.anywhere, lock, failed),))
 
 
 def _give_back(view: JointView, blocked: list[Standing]) -> Decision | None:
     """Whatever the lock has taken in vain is nobody's from this write on."""
-    if not any(standing.own for standing in view.standings):
+    if not any(standing.own for standing in view.standings) and view.lock.spec.asset_selector is None:
         return None
-    status = lock_status.given_back(blocked[0].situation, view.lock)
+    status = lock_status.given_back(view.anywhere, view.lock)
     return Decision(confirm=_confirm_blocked(blocked[0]), writes=(_write(view, status),))
 
 
@@ -119,12 +162,15 @@ def _confirm_blocked(standing: Standing) -> tuple[Confirmation, ...]:
     return confirm_slots(standing.situation, range(observation.capacity))
 
 
-def _show_pending(view: JointView, blocked: list[Standing]) -> Decision:
-    lock, refusal = view.lock, _refusal(blocked)
-    situation = max((standing.situation for standing in blocked), key=lambda one: _place(one, lock))
+def _show_pending(view: JointView, refusal: Refusal, blocked: list[Standing]) -> Decision:
+    lock = view.lock
+    situations = [standing.situation for standing in blocked] or [view.anywhere]
+    situation = (min if joint.is_choosing(lock) else max)(situations, key=lambda one: _place(one, lock))
     position = _place(situation, lock)
     status = lock_status.pending(situation, lock, position, refusal)
-    wake_at = _earliest(queue.gives_up_at(view.observations[0], lock), *map(next_deadline, view.situations))
+    wake_at = _earliest(
+        queue.gives_up_at(view.anywhere.observation, lock), *map(next_deadline, view.situations)
+    )
     if _is_about_right(lock, status):
         return Decision(wake_at=wake_at)
     return Decision(writes=(_write(view, status),), leisurely=lock.status.state is not None, wake_at=wake_at)
@@ -148,7 +194,7 @@ def _place(situation: Situation, lock: AssetLock) -> int:
     return next(ahead, 1)
 
 
-def _refusal(blocked: list[Standing]) -> tuple[str, str]:
+def _refusal(blocked: list[Standing]) -> Refusal:
     """Reason and message for all: an asset that is closed is named before those that somebody has."""
     refusals = [standing.refusal for standing in blocked]
     reason, message = next((each for each in refusals if each[0] in joint.CLOSED), refusals[0])
@@ -203,7 +249,7 @@ def _has_left(situation: Situation, lock: AssetLock) -> bool:
 
 
 def _write(view: JointView, status: AssetLockStatus) -> WriteLockStatus:
-    return WriteLockStatus(lock_status.body(view.situations[0], view.lock, status))
+    return WriteLockStatus(lock_status.body(view.anywhere, view.lock, status))
 
 
 def _earliest(*moments: datetime.datetime | None) -> datetime.datetime | None:

@@ -20,6 +20,7 @@ from assetlock.model.base import (
 )
 from assetlock.model.conditions import Conditions
 from assetlock.model.meta import ObjectMeta
+from assetlock.model.selector import LabelSelector
 from assetlock.model.subject import Subject
 
 MOST_TOGETHER = 32
@@ -64,8 +65,14 @@ class AssetLockSpec(Model):
             message="cannot be changed: only ttl, reason and priority can; make a new AssetLock instead",
             also=(
                 cel.rule(
-                    "has(self.assetName) != has(self.assetNames)",
-                    "a lock names either one asset, in assetName, or several, in assetNames",
+                    "[has(self.assetName), has(self.assetNames), has(self.assetSelector)]"
+                    ".filter(given, given).size() == 1",
+                    "a lock names one asset in assetName, several in assetNames, or selects some with assetSelector",
+                ),
+                cel.rule(
+                    "has(self.assetSelector) || !has(self.count)",
+                    "how many are wanted goes with assetSelector",
+                    field="count",
                 ),
                 cel.rule(
                     "has(self.assetName) || !has(self.takeOver)",
@@ -110,6 +117,17 @@ class AssetLockSpec(Model):
         max_length=MOST_TOGETHER,
         description="Several Assets to lock together, in the same namespace: all of them or none.",
         json_schema_extra={"x-kubernetes-list-type": "set"},
+    )
+    asset_selector: LabelSelector | None = Field(
+        None,
+        description="Instead of names: any Assets in the same namespace that have these labels, as many as count "
+        "says. Which ones, status.assets tells.",
+    )
+    count: int | None = Field(
+        None,
+        ge=1,
+        le=MOST_TOGETHER,
+        description="How many of the selected Assets to lock together. Default: one.",
     )
     mode: Literal["Exclusive", "Shared", "Maintenance"] = Field(
         "Exclusive",
@@ -201,7 +219,8 @@ class AssetLockStatus(Model):
     assets: list[LockedAsset] | None = Field(
         None,
         max_length=MOST_TOGETHER,
-        description="With several assets, those that are fenced for this lock; it holds none before it holds all.",
+        description="With several assets, those that are fenced for this lock; with assetSelector those that were "
+        "chosen. It holds none before it holds all.",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
     attempt: int | None = Field(
