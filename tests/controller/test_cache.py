@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from assetlock.controller.cache import AssetKey, Cache
+from assetlock.controller.cache import Cache
+from assetlock.controller.keys import AssetKey
 from assetlock.core import names
 
 KEY = AssetKey("team-a", "vm")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from assetlock.controller.cache import AssetKey
+from assetlock.controller.keys import AssetKey
 from assetlock.controller.namespaces import PROBLEM_RECHECK, Namespaces, needed_by
 from assetlock.core import names
 from assetlock.core.observation import ObservedNamespace

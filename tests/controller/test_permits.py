@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
-from assetlock.controller.cache import AssetKey
+from assetlock.controller.keys import AssetKey
 from assetlock.controller.permits import ASKED_EVERY, Permits
 from assetlock.core import names
 from assetlock.kube.api import Api

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from assetlock.controller.cache import AssetKey
 from assetlock.controller.claims import Place
+from assetlock.controller.keys import AssetKey
 from assetlock.controller.proofs import LONGEST, LONGEST_DOUBT, Proofs
 from assetlock.controller.wall import Wall
 from assetlock.core import names

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from assetlock.controller import targets as targets_module
-from assetlock.controller.cache import AssetKey
+from assetlock.controller.keys import AssetKey
 from assetlock.controller.targets import Targets
 from assetlock.core import names
 from assetlock.core.observation import ObservedTarget

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from assetlock.controller.cache import AssetKey
 from assetlock.controller.clock import SystemClock
+from assetlock.controller.keys import AssetKey
 from assetlock.controller.targets import Targets
 from assetlock.core import names
 from assetlock.kube.api import Api

@@ -199,8 +199,8 @@ MUTANTS = (
     ),
     Mutant(
         "let an older version replace a later one",
-        "controller/cache.py",
-        " or (old is not None and version <= _version(old))",
+        "controller/collection.py",
+        " or (old is not None and version <= version_of(old))",
         "",
     ),
     Mutant(
@@ -280,13 +280,13 @@ MUTANTS = (
     ),
     Mutant(
         "let an older deletion take out what was made since",
-        "controller/cache.py",
-        "        if old is not None and _version(old) > version:\n            return None\n",
+        "controller/collection.py",
+        "        if old is not None and version_of(old) > version:\n            return None\n",
         "",
     ),
     Mutant(
         "let an older event bring back what was deleted",
-        "controller/cache.py",
+        "controller/collection.py",
         "version <= self._gone.get(where, -1) or ",
         "",
     ),

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import click
 
-from assetlock.controller.cache import AssetKey
 from assetlock.controller.clock import SystemClock
+from assetlock.controller.keys import AssetKey
 from assetlock.controller.leadership import present_leader
 from assetlock.controller.revocation import revoke
 from assetlock.controller.tell import EventTeller

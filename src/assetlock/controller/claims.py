@@ -6,7 +6,7 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from assetlock.controller.cache import AssetKey
+from assetlock.controller.keys import AssetKey
 from assetlock.core import names
 from assetlock.model.selector import LabelSelector
 

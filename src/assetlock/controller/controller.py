@@ -11,9 +11,10 @@ import logging
 from typing import Any
 
 from assetlock.controller import waits
-from assetlock.controller.cache import Cache, Key, LockKey, WaitsKey, WindowKey
+from assetlock.controller.cache import Cache
 from assetlock.controller.clock import Clock
 from assetlock.controller.jointly import Jointly
+from assetlock.controller.keys import Key, LockKey, WaitsKey, WindowKey
 from assetlock.controller.namespaces import Namespaces, needed_by
 from assetlock.controller.observing import Observing
 from assetlock.controller.permits import Permits

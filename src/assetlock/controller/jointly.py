@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from assetlock.controller.cache import AssetKey, Cache, LockKey
+from assetlock.controller.cache import Cache
 from assetlock.controller.clock import Clock
+from assetlock.controller.keys import AssetKey, LockKey
 from assetlock.controller.observing import Observing
 from assetlock.controller.pods import Pods
 from assetlock.controller.reconciler import LATE, LEISURE, MOST_ROUNDS

@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection
 from typing import Any
 
-from assetlock.controller.cache import AssetKey
 from assetlock.controller.clock import Clock
+from assetlock.controller.keys import AssetKey
 from assetlock.core import guard, names
 from assetlock.core.observation import ObservedNamespace
 from assetlock.kube.api import Api

@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable
 
-from assetlock.controller.cache import AssetKey, Cache, SeenLease
+from assetlock.controller.cache import Cache, SeenLease
 from assetlock.controller.clock import Clock
+from assetlock.controller.keys import AssetKey
 from assetlock.core.observation import Limits, Observation, ObservedLease, Revocation
 
 

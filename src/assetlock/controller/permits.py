@@ -12,8 +12,8 @@ import zlib
 from collections.abc import Callable, Collection
 from typing import NoReturn
 
-from assetlock.controller.cache import AssetKey
 from assetlock.controller.clock import Clock
+from assetlock.controller.keys import AssetKey
 from assetlock.core.setter import Setter, setter_of
 from assetlock.kube.api import Api
 from assetlock.kube.discovery import Discovery

@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from assetlock.controller.cache import Concerned
 from assetlock.controller.clock import Clock
+from assetlock.controller.keys import Concerned
 from assetlock.core.pods import Fate, PodRef, Sight, fate_of, job_of, node_in_question
 from assetlock.kube.api import Api
 from assetlock.kube.errors import Forbidden, NotFound

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from assetlock.controller.cache import AssetKey
 from assetlock.controller.clock import Clock
+from assetlock.controller.keys import AssetKey
 from assetlock.model.asset import Target
 
 RECHECK = 15.0

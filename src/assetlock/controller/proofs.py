@@ -12,9 +12,9 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Callable
 
-from assetlock.controller.cache import AssetKey
 from assetlock.controller.claims import Place
 from assetlock.controller.clock import Clock
+from assetlock.controller.keys import AssetKey
 from assetlock.controller.wall import Wall
 from assetlock.core import names
 from assetlock.core.guard import ALWAYS

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import datetime
 
-from assetlock.controller.cache import AssetKey, Cache
+from assetlock.controller.cache import Cache
 from assetlock.controller.clock import Clock
+from assetlock.controller.keys import AssetKey
 from assetlock.controller.namespaces import Namespaces
 from assetlock.controller.observing import Observing
 from assetlock.controller.permits import Permits

@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
-from assetlock.controller.cache import AssetKey, Cache, Concerned, Key
+from assetlock.controller.cache import Cache
 from assetlock.controller.clock import Clock
+from assetlock.controller.keys import AssetKey, Concerned, Key
 from assetlock.controller.namespaces import Namespaces
 from assetlock.controller.observing import Observing
 from assetlock.controller.permits import Permits

@@ -9,9 +9,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-from assetlock.controller.cache import AssetKey
 from assetlock.controller.claims import Claim, Claims, Place, stamping
 from assetlock.controller.clock import Clock
+from assetlock.controller.keys import AssetKey
 from assetlock.controller.objects import Raw, Selectors, annotations_of
 from assetlock.controller.problems import Problems
 from assetlock.controller.proofs import NotTried, Proofs

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from assetlock.controller.cache import Cache, WaitsKey
+from assetlock.controller.cache import Cache
 from assetlock.controller.clock import Clock
+from assetlock.controller.keys import WaitsKey
 from assetlock.controller.writing import Writing
 from assetlock.core.waits import decide_waits
 

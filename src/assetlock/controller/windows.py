@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime
 
-from assetlock.controller.cache import AssetKey, Cache, WindowKey
+from assetlock.controller.cache import Cache
 from assetlock.controller.clock import Clock
+from assetlock.controller.keys import AssetKey, WindowKey
 from assetlock.core import windowstatus
 from assetlock.core.closing import concerned
 from assetlock.core.windowlocks import is_windows

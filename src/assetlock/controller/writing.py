@@ -10,8 +10,9 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from assetlock.controller.cache import AssetKey, Cache, Concerned, Key
+from assetlock.controller.cache import Cache
 from assetlock.controller.clock import Clock
+from assetlock.controller.keys import AssetKey, Concerned, Key
 from assetlock.controller.namespaces import Namespaces
 from assetlock.controller.pods import Pods
 from assetlock.controller.targets import Targets, explain
