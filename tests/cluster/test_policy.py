@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +14,9 @@ from tests.cluster.stamping import Cluster, colour, config_map, lease
 from assetlock.admission.exempt import CONTROLLERS
 from assetlock.admission.install import manifests
 from assetlock.core import names
+from assetlock.core.guard import Guard, GuardedTarget
+from assetlock.core.identity import Identity
+from assetlock.core.stamp import Stamp, StampedHolder
 from assetlock.dev import ControlPlane
 
 LOCKED = "is locked through asset vm"
@@ -209,6 +212,36 @@ def test_a_lock_without_holders_is_closed_to_everybody(locked: Cluster) -> None:
     locked.stamp("configmap", "settings")
     complaint = locked.patch("configmap", "settings", colour("blue"), user=HOLDER, check=False)
     assert "closed to everybody" in complaint
+
+
+def test_who_is_exempt_updates_but_does_not_delete(locked: Cluster) -> None:
+    stamp = Stamp(locked.uid("configmap", "settings"), (StampedHolder(7, Identity(HOLDER)),), ("provider",))
+    patch = {"metadata": {"annotations": {names.stamp_key("vm", locked.namespace): str(stamp)}}}
+    locked.patch("configmap", "settings", patch, user=names.CONTROLLER_USER)
+    locked.patch("configmap", "settings", colour("blue"), user="provider")
+    assert LOCKED in locked.run("delete", "configmap", "settings", user="provider").stderr
+
+
+def test_who_is_exempt_scales_but_does_not_evict(cluster: Cluster) -> None:
+    cluster.create(deployment())
+    pod = {"metadata": {"name": "db-0"}, "spec": {"containers": [{"name": "c", "image": "none"}]}}
+    cluster.create({"apiVersion": "v1", "kind": "Pod", **pod})
+    targets = (GuardedTarget("deployments.apps", "web"), GuardedTarget("pods", "db-0"))
+    guard = Guard(targets, (StampedHolder(7, Identity(HOLDER)),), ("provider",))
+    patch = {
+        "metadata": {
+            "labels": {names.GUARDED_LABEL: "true"},
+            "annotations": {names.guard_key("vm", cluster.namespace): str(guard)},
+        }
+    }
+    cluster.patch("namespace", cluster.namespace, patch, user=names.CONTROLLER_USER)
+    scale = ("scale", "deployment/web", "--replicas=0")
+    _until(lambda: LOCKED in cluster.run(*scale, user=STRANGER).stderr, "the API server knows of the guard")
+    cluster.must(*scale, user="provider")
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "db-0"}}
+    path = f"/api/v1/namespaces/{cluster.namespace}/pods/db-0/eviction"
+    command = ("create", "--raw", path, "--filename=-")
+    assert LOCKED in cluster.run(*command, user="provider", stdin=json.dumps(eviction)).stderr
 
 
 def test_a_message_with_two_hundred_holders_stays_readable(locked: Cluster) -> None:
@@ -528,6 +561,13 @@ def _lock_asset(cluster: Cluster, holder: str) -> None:
     patch = {"status": {"lockState": "Locked", "holders": [held], "fencingToken": 1}}
     arguments = ("--subresource=status", "--type=merge", f"--patch={json.dumps(patch)}")
     cluster.must("patch", "asset", "vm", *arguments, user=names.CONTROLLER_USER)
+
+
+def _until(holds: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline, f"not within 30 s: {what}"
+        time.sleep(0.2)
 
 
 def _with_token(cluster: Cluster, token: str, *command: str) -> int:

@@ -20,7 +20,7 @@ JUDGES = {
     "policy-assets.yaml": (_ALONE, "tests/cluster/test_rights_on_targets.py"),
     "policy-leases.yaml": (_ALONE, "tests/cluster/test_leases.py"),
     "policy-namespaces.yaml": (_GUARDED,),
-    "policy-subresources.yaml": (_GUARDED, "tests/cluster/matrix/test_webhook_down.py"),
+    "policy-subresources.yaml": (_ALONE, _GUARDED),
     "policy-targets.yaml": (
         _ALONE,
         "tests/cluster/test_care.py",
@@ -139,6 +139,7 @@ MUTANTS = (
         "policy-targets.yaml",
         "\n          && (request.operation == 'UPDATE' || !line.startsWith('0 '))))",
         "))",
+        f"{_ALONE}::test_who_is_exempt_updates_but_does_not_delete",
     ),
     _mutant(
         "take the end of a name for the whole",
@@ -248,6 +249,7 @@ MUTANTS = (
         "policy-subresources.yaml",
         "\n          && (request.subResource == 'scale' || !line.startsWith('0 '))))",
         "))",
+        f"{_ALONE}::test_who_is_exempt_scales_but_does_not_evict",
     ),
     _mutant(
         "close exec where the asset leaves it open",
