@@ -48,6 +48,7 @@ class Plan:
     pace: float = 1.0
     targets: int = 2
     twists: tuple[str, ...] = ()
+    admission_skew: float = 0.0
 
     @classmethod
     def of(cls, seed: int | str) -> "Plan":
@@ -80,6 +81,7 @@ class Plan:
             pace=1.0 if long else 0.4,
             targets=2 if long else rng.choice([1, 1, 2]),
             twists=tuple(map(str, rng.sample(list(Twist), rng.choice([0, 1, 1, 2])))),
+            admission_skew=rng.uniform(-30, 30) if sometimes(0.1) else 0.0,
         )
 
     def has(self, twist: Twist) -> bool:
@@ -89,7 +91,7 @@ class Plan:
     @property
     def strictness(self) -> Strictness:
         """What may be asked of a schedule with such troubles."""
-        off = self.skews != (0.0, 0.0) or self.jumps > 0
+        off = self.skews != (0.0, 0.0) or self.jumps > 0 or self.admission_skew != 0
         stopped = self.crashes > 0 or self.freezes > 0
         delayed = self.roughness > 0 or self.stale_watches or self.slow_commits > 0.1
         remade = self.has(Twist.REMADE_ASSET)

@@ -19,6 +19,7 @@ _PLAINER: tuple[tuple[str, Any], ...] = (
     ("slow_commits", 0.0),
     ("skews", (0.0, 0.0)),
     ("jumps", 0),
+    ("admission_skew", 0.0),
     ("meddling", False),
     ("crashes", 0),
     ("freezes", 0),

@@ -13,7 +13,7 @@ from typing import Any
 
 from assetlock.core import names
 from assetlock.kube import resources
-from tests.sim import faults, freezing, policies, twists
+from tests.sim import faults, freezing, policies, twists, virtual
 from tests.sim.admission import ADMIN, User
 from tests.sim.clients import (
     NAMESPACE,
@@ -89,7 +89,8 @@ class Story:
         if plan.freezes:
             freezing.install(world.loop)
         world.judges.append(self.judges)
-        world.server.writer.plugins += policies.plugins(world.server.clock, world.seed)
+        clock = virtual.Clock(world.loop, skew=plan.admission_skew)
+        world.server.writer.plugins += policies.plugins(clock, world.seed)
         await self._set_up()
         for number, skew in enumerate(plan.skews):
             operator = Operator(world.seed, elected=plan.elected, freezes=plan.freezes > 0)

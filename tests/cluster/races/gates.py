@@ -50,12 +50,15 @@ class HoldingWebhook:
     def __init__(self, latch: Latch) -> None:
         self.latch = latch
         self.is_consulted = False
+        self.reviewed: list[dict[str, Any]] = []
+        """The requests that were no dry runs."""
         self._has_held = False
 
     async def handle(self, request: web.Request) -> web.Response:
         """Answer a review."""
         review = await request.json()
         self.is_consulted = True
+        self.reviewed += [] if review["request"].get("dryRun") else [review["request"]]
         if not self._has_held and not review["request"].get("dryRun"):
             self._has_held = True
             await self.latch.hold()
