@@ -78,7 +78,7 @@ class Story:
         for task in acting:
             task.cancel()
         await asyncio.gather(*acting, return_exceptions=True)
-        await self._settle(clients)
+        await self._settle(clients, stage)
         if looking is not None:
             looking.cancel()
 
@@ -199,7 +199,7 @@ class Story:
             _, process = rng.choice(self.operators)
             process.clock.jump(rng.uniform(-3600, 3600))
 
-    async def _settle(self, clients: list[Process]) -> None:
+    async def _settle(self, clients: list[Process], stage: twists.Stage) -> None:
         """All trouble ends; what was asked for is granted or fails, and nothing of it stays."""
         self._left = {}
         while self._strikes:
@@ -209,6 +209,7 @@ class Story:
         while left := self._left_over(clients):
             assert loop.time() < begun + SETTLE_LIMIT, f"after {SETTLE_LIMIT}s there are still {left}"
             await asyncio.sleep(1.0)
+            await twists.let_leases_go(stage)
 
     def _left_over(self, clients: list[Process]) -> list[str]:
         store = self._world.server.store
