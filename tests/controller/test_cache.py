@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from assetlock.controller.cache import Cache
-from assetlock.controller.keys import AssetKey
+from assetlock.controller.keys import AssetKey, LockKey
 from assetlock.core import names
 
 KEY = AssetKey("team-a", "vm")
@@ -151,3 +151,49 @@ def test_everything_that_anything_is_known_of_is_known(cache: Cache) -> None:
     cache.put(lock(5, asset="db"), 0.0)
     cache.put(lease(6), 0.0)
     assert cache.known() == {KEY, AssetKey("team-a", "db")}
+
+
+def over(version: int, name: str = "both", **spec: Any) -> dict[str, Any]:
+    """A lock over several assets, or any of some."""
+    raw = lock(version, name, uid=f"u-{name}")
+    return {**raw, "spec": spec}
+
+
+def pool(version: int, name: str, **labels: str) -> dict[str, Any]:
+    meta = {"namespace": "team-a", "name": name, "uid": f"a-{name}", "resourceVersion": str(version)}
+    return {"kind": "Asset", "metadata": {**meta, "labels": labels}, "spec": {}}
+
+
+def test_a_lock_over_several_assets_concerns_each_of_them_and_is_looked_at_by_itself(cache: Cache) -> None:
+    named = {AssetKey("team-a", "db"), AssetKey("team-a", "vm"), LockKey("team-a", "both")}
+    assert cache.put(over(1, assetNames=["vm", "db"]), 0.0) == named
+    assert cache.put(lease(2), 0.0) == {KEY, LockKey("team-a", "both")}
+    assert cache.put(lock(3), 0.0) == {KEY, LockKey("team-a", "both")}
+    assert [known.metadata.name for known in cache.locks_of(AssetKey("team-a", "db"))] == ["both"]
+    assert cache.remove(over(4, assetNames=["vm", "db"])) == named
+    assert cache.put(lock(5), 0.0) == {KEY}
+
+
+def test_a_lock_on_any_of_a_pool_is_in_line_on_all_that_have_the_label_until_it_has_chosen(
+    cache: Cache,
+) -> None:
+    cache.put(pool(1, "vm", pool="x"), 0.0)
+    cache.put(pool(2, "db"), 0.0)
+    choosing = over(3, "any", assetSelector={"matchLabels": {"pool": "x"}})
+    assert cache.put(choosing, 0.0) == {LockKey("team-a", "any")}
+    assert [known.metadata.name for known in cache.locks_of(KEY)] == ["any"]
+    assert cache.put(pool(4, "db", pool="x"), 0.0) == {AssetKey("team-a", "db"), LockKey("team-a", "any")}
+    cache.put(lock(5, "behind", uid="u-behind"), 0.0)
+    chosen = over(6, "any", assetSelector={"matchLabels": {"pool": "x"}}) | {
+        "status": {"assets": [{"name": "db"}]}
+    }
+    assert cache.put(chosen, 0.0) == {KEY, AssetKey("team-a", "db"), LockKey("team-a", "any")}
+    assert [known.metadata.name for known in cache.locks_of(KEY)] == ["behind"]
+
+
+def test_a_lock_that_still_has_a_lease_is_known_there_although_it_chose_others_since(cache: Cache) -> None:
+    cache.put(over(1, "any", assetSelector={"matchLabels": {"pool": "x"}}), 0.0)
+    left = lease(2)
+    left["metadata"]["annotations"] = {names.LOCK_ANNOTATION: "any"}
+    cache.put(left, 0.0)
+    assert [known.metadata.name for known in cache.locks_of(KEY)] == ["any"]

@@ -34,6 +34,21 @@ def test_assets_are_taken_in_the_order_of_their_names(town: Town) -> None:
     assert leases == ["asset.db", "asset.vm", "asset.web"]
 
 
+def test_assets_tell_their_tokens_in_order_so_that_none_is_in_the_others_way(town: Town) -> None:
+    town.ask("release", "db", "web")
+    _, decision = town.decide("release")
+    for write in decision.writes:
+        town.apply("", write)
+    for asset in ("db", "web"):
+        for _ in range(2):
+            town.apply(asset, town.decide(asset)[1].writes[0])
+    assert town.decide("web")[1].writes == ()
+    town.apply("db", town.decide("db")[1].writes[0])
+    assert town.status("release")["assets"] == [{"name": "db", "fencingToken": 1}]
+    town.apply("web", town.decide("web")[1].writes[0])
+    assert town.state("release") == "Held"
+
+
 def test_nothing_is_taken_while_one_of_them_is_held(town: Town) -> None:
     town.ask_one("patch", "web")
     town.settle()

@@ -504,4 +504,52 @@ MUTANTS = (
         "    if claims and holds(review, claims):\n        return Admitted()\n"
         "    after = annotations_of(review.new)\n    wanted",
     ),
+    Mutant(
+        "wait with a part of several assets",
+        "core/together.py",
+        "            or _give_back(view, blocked)\n",
+        "",
+    ),
+    Mutant(
+        "take what was given back for what is tried now",
+        "core/joint.py",
+        'return f"{lock.metadata.uid}.{lock.status.attempt}" if lock.status.attempt else lock.metadata.uid',
+        "return lock.metadata.uid",
+    ),
+    Mutant(
+        "announce several assets when the first of them is fenced",
+        "core/joint.py",
+        "if one.fencing_token is not None} == set(assets_of(lock))",
+        "if one.fencing_token is not None} <= set(assets_of(lock))",
+    ),
+    Mutant(
+        "take from who holds before he is told that his time is over",
+        "core/together.py",
+        "    if any(standing.stage is Stage.CLEARING for standing in view.standings):\n        return Decision()\n",
+        "",
+    ),
+    Mutant(
+        "let others go first on an asset that several are waited for with",
+        "core/granting.py",
+        "            if joint.steps_aside(lock):\n                continue\n            return\n",
+        "            continue\n",
+    ),
+    Mutant(
+        "count the Leases of one asset alone for when several run out",
+        "core/tenure.py",
+        "in_order = sorted((*leases, *elsewhere)",
+        "in_order = sorted((*leases,)",
+    ),
+    Mutant(
+        "take those for stuck who only wait behind one another",
+        "core/deadlock.py",
+        "            stuck -= free\n",
+        "            stuck -= {claim for claim in free if claim.held}\n            break\n",
+    ),
+    Mutant(
+        "forget who else waits when a lock has chosen",
+        "controller/lockindex.py",
+        "            concerned |= self._let_by(old)\n",
+        "            pass\n",
+    ),
 )

@@ -147,7 +147,11 @@ def announce(situation: Situation) -> Decision | None:
     asset = situation.observation.asset
     if asset is None or situation.obstacle:
         return None
-    untold = [(h.recorded, h) for h in situation.holders if h.recorded is not None and not h.announced]
+    untold = [
+        (holder.recorded, holder)
+        for holder in situation.holders
+        if holder.recorded is not None and not holder.announced and _may_be_told(situation, holder)
+    ]
     if not untold:
         return None
     entry, holder = min(untold, key=lambda pair: pair[0].fencing_token)
@@ -168,6 +172,11 @@ def announce(situation: Situation) -> Decision | None:
     body = lock_status.body(situation, holder.lock, status)
     tells = (Happening.about(holder.lock, "Acquired", note), locked)
     return Decision(writes=(WriteLockStatus(body, tells=tells),))
+
+
+def _may_be_told(situation: Situation, holder: Acquisition) -> bool:
+    lock = holder.lock
+    return lock is None or not joint.is_joint(lock) or joint.may_tell(lock, situation.observation.name)
 
 
 def renew(situation: Situation) -> Decision | None:

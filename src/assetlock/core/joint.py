@@ -80,6 +80,11 @@ def tell(lock: AssetLock, asset: str, token: int) -> list[LockedAsset]:
     return [LockedAsset(name=name, fencing_token=told.get(name)) for name in assets_of(lock) if name in told]
 
 
+def may_tell(lock: AssetLock, asset: str) -> bool:
+    """Whether it is this asset's turn to tell its token: in order, so that they do not get in each other's way."""
+    return all(token_told(lock, before) is not None for before in assets_of(lock) if before < asset)
+
+
 def is_whole(lock: AssetLock, told: Sequence[LockedAsset]) -> bool:
     """Whether these are all of the lock's assets, fenced."""
     return {one.name for one in told if one.fencing_token is not None} == set(assets_of(lock))
