@@ -62,9 +62,10 @@ def complete(operations: Iterable[Operation], grants: Iterable[Grant]) -> list[O
         key=lambda grant: (grant.asset, grant.token or 0),
     )
     for _, group in itertools.groupby(granted, key=lambda grant: grant.asset):
-        own = list(group)
-        for grant, following in itertools.zip_longest(own, own[1:]):
-            history += _life(grant, following.told if following else None)
+        next_told: int | None = None
+        for grant in reversed(list(group)):
+            history += _life(grant, next_told)
+            next_told = grant.told or next_told
     return sorted(history, key=lambda operation: operation.call)
 
 
@@ -87,6 +88,7 @@ def _settled(operations: Iterable[Operation]) -> Iterator[Operation]:
 
 
 def _life(grant: Grant, next_told: int | None) -> list[Operation]:
+    """When it was granted and when it ended, both before anybody was told of a later token: tokens only grow."""
     token = grant.token or 0
     over = min((at for at in (grant.released, next_told) if at is not None), default=None)
     acquire = Operation(

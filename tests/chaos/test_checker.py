@@ -76,6 +76,15 @@ def test_many_lost_answers_leave_the_search_short() -> None:
     assert result([*lost, *found, *reads, write(0, 3, 4)], [over]) == "Illegal"
 
 
+def test_grants_that_nobody_was_told_of_leave_the_search_short() -> None:
+    clients = range(1, 5)
+    untold = [grant(token, 3, None, ends=8 + token) for token in clients]
+    told = grant(5, 3, 40, ends=60)
+    strangers = [write(0, 41 + n, 42 + n, "refused") for n in range(30)]
+    assert result(strangers, [*untold, told]) == "Ok"
+    assert result([*strangers, write(4, 45, 46)], [*untold, told]) == "Illegal"
+
+
 def test_two_who_hold_at_once_are_found() -> None:
     assert result([], [grant(1, 0, 2, ends=100), grant(2, 5, 13, ends=110)]) == "Illegal"
 

@@ -51,7 +51,7 @@ type fencedLock struct {
 // step says whether an operation can take effect in a state, and what the state is then.
 //
 //   - acquire: a new token, higher than all before, and only once the last grant has ended
-//   - end: the grant with this token is over, by release or expiry
+//   - end: the grant with this token is over, by release or expiry, before the next one begins
 //   - write with a token: admitted while no later token was granted, refused only when its grant has ended
 //   - write without a token: admitted only while nobody holds
 //   - a write whose answer was lost takes effect if it would have been admitted
@@ -61,10 +61,7 @@ func step(state fencedLock, op operation) (bool, fencedLock) {
 	case "acquire":
 		return state.ended && op.Token > state.token, fencedLock{op.Token, false, state.value}
 	case "end":
-		if op.Token == state.token {
-			state.ended = true
-		}
-		return true, state
+		return op.Token == state.token && !state.ended, fencedLock{state.token, true, state.value}
 	case "write":
 		return write(state, op)
 	case "read":
