@@ -167,3 +167,23 @@ def test_nobody_writes_the_status_of_a_window(staffed: Operated) -> None:
         check=False,
     )
     assert "written by the operator alone" in refused.stderr
+
+
+def test_a_window_may_close_as_many_assets_by_name_as_ten(staffed: Operated) -> None:
+    names = [f"vm-{number}" for number in range(11)]
+    staffed.kubectl(
+        "create", "role", "keeper", "--verb=maintain", "--verb=unlock", "--resource=assets.assetlock.dev",
+        *(f"--resource-name={name}" for name in names),
+    )  # fmt: skip
+    staffed.kubectl(
+        "create", "role", "closer", "--verb=create,get", "--resource=maintenancewindows.assetlock.dev"
+    )
+    for role in ("keeper", "closer"):
+        staffed.kubectl("create", "rolebinding", f"{role}-dora", f"--role={role}", "--user=dora")
+    for count, whole in ((10, True), (11, False)):
+        window = document(
+            "MaintenanceWindow", "w", {**FREEZE, "assetNames": names[:count], "whenHeld": "Revoke"}
+        )
+        tried = create(staffed, "dora", window)
+        assert (tried.returncode == 0) == whole, tried.stderr
+    assert "dora may not maintain assets" in tried.stderr
