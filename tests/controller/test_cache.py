@@ -197,3 +197,10 @@ def test_a_lock_that_still_has_a_lease_is_known_there_although_it_chose_others_s
     left["metadata"]["annotations"] = {names.LOCK_ANNOTATION: "any"}
     cache.put(left, 0.0)
     assert [known.metadata.name for known in cache.locks_of(KEY)] == ["any"]
+
+
+def test_while_an_asset_is_full_nobody_who_may_choose_it_is_troubled(cache: Cache) -> None:
+    cache.put(pool(1, "vm", pool="x"), 0.0)
+    cache.put(over(2, "any", assetSelector={"matchLabels": {"pool": "x"}}), 0.0)
+    assert cache.put(lease(3), 0.0) == {KEY}
+    assert cache.remove(lease(4)) == {KEY, LockKey("team-a", "any")}

@@ -228,11 +228,18 @@ class Cache:
 
     def _change(self, old: AssetLock | None, new: AssetLock | None) -> set[Concerned]:
         concerned = self._index.change(old, new)
-        return concerned | self._index.concerned_by(key for key in concerned if isinstance(key, AssetKey))
+        keys = (key for key in concerned if isinstance(key, AssetKey))
+        return concerned | self._index.concerned_by(keys, self._is_full)
 
     def _with_joint(self, keys: set[AssetKey]) -> set[Concerned]:
         """These, with the locks over several assets that a change of one of these may matter to."""
-        return {*keys, *self._index.concerned_by(keys)}
+        return {*keys, *self._index.concerned_by(keys, self._is_full)}
+
+    def _is_full(self, key: AssetKey) -> bool:
+        """Whether somebody has each slot of the asset, even if his time is over."""
+        asset = self.assets.get(key.namespace, key.name)
+        taken = sum(1 for seen in self.leases_of(key) if seen.lease.spec.holder_identity)
+        return asset is not None and taken >= asset.spec.capacity
 
     def _note_term(self, lease: Lease, now: float) -> set[AssetKey]:
         key, slot = _slot_of(lease)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from assetlock.controller.collection import Collection
 from assetlock.controller.keys import AssetKey, Concerned, keys_of, lock_key
@@ -52,11 +52,14 @@ class LockIndex:
             if joint.is_about(lock, asset.metadata.name, asset.metadata.labels)
         )
 
-    def concerned_by(self, keys: Iterable[AssetKey]) -> set[Concerned]:
-        """The locks over several assets that a change of one of these may matter to."""
+    def concerned_by(self, keys: Iterable[AssetKey], is_full: Callable[[AssetKey], bool]) -> set[Concerned]:
+        """The locks over several assets that a change of one of these may matter to.
+
+        While an asset is full nobody chooses it, whatever changes there.
+        """
         concerned: set[Concerned] = set()
         for key in keys:
-            locks = [*self.joint_on(key), *self._may_choose(key).values()]
+            locks = [*self.joint_on(key), *(() if is_full(key) else self._may_choose(key).values())]
             concerned |= {lock_key(lock) for lock in queue.joint_to_look_at(locks)}
         return concerned
 
