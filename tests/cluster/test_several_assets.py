@@ -39,7 +39,8 @@ def test_one_that_waits_has_nothing_and_says_for_what_until_it_has_all(operated:
     operated.asset("db")
     operated.asset("web")
     operated.held("patch", "bob", asset="web")
-    ask(operated, "release", "db", "web", wait="5m")
+    # Of two that came within one second the UID says who is first.
+    ask(operated, "release", "db", "web", wait="5m", priority=1)
     until(lambda: operated.get("alk", "release").get("status", {}).get("state") == "Pending", "it waits")
     assert operated.condition("release")["message"].startswith("asset web: held by bob (patch)")
     assert operated.get("alk", "release")["status"]["waitsFor"] == "bob (patch)"
