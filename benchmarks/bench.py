@@ -30,17 +30,22 @@ class Bench:
 
     async def watch(self) -> None:
         """Note when each AssetLock is seen to be acquired; runs until cancelled."""
-        version = (await self.api.list(ASSETLOCKS, NAMESPACE)).resource_version
+        listed = await self.api.list(ASSETLOCKS, NAMESPACE)
+        for lock in listed.items:
+            self._see(lock)
+        version = listed.resource_version
         while True:
             async for event in self.api.watch(ASSETLOCKS, NAMESPACE, resource_version=version):
                 version = event.object["metadata"]["resourceVersion"]
-                if event.type == "BOOKMARK":
-                    continue
-                self._seen[event.object["metadata"]["name"]] = event.object["metadata"]
-                if event.object.get("status", {}).get("state") == "Held":
-                    future = self._acquired[event.object["metadata"]["name"]]
-                    if not future.done():
-                        future.set_result(time.perf_counter())
+                if event.type != "BOOKMARK":
+                    self._see(event.object)
+
+    def _see(self, lock: dict[str, Any]) -> None:
+        name = lock["metadata"]["name"]
+        self._seen[name] = lock["metadata"]
+        future = self._acquired[name]
+        if lock.get("status", {}).get("state") == "Held" and not future.done():
+            future.set_result(time.perf_counter())
 
     async def acquired(self, name: str, *, within: float = 120.0) -> float:
         """When the lock was seen to be acquired."""
