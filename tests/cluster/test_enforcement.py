@@ -25,7 +25,7 @@ def operator_cluster() -> Iterator[tuple[ControlPlane, operator_stack.Stack]]:
 
 
 def condition(operated: Operated, kind: str = "Fenced") -> dict[str, Any]:
-    conditions = operated.get("ast", "vm-1")["status"].get("conditions", [])
+    conditions = operated.get("ast", "vm-1").get("status", {}).get("conditions", [])
     found: dict[str, Any] = next((c for c in conditions if c["type"] == kind), {})
     return found
 

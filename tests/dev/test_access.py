@@ -78,16 +78,21 @@ def test_everything_listens_on_the_loopback_address_only(control_plane: ControlP
     assert _listening(control_plane.folder) == {"127.0.0.1"}
 
 
+def _target(link: pathlib.Path) -> str | None:
+    """What a link points to; None where that was closed meanwhile."""
+    try:
+        return str(link.readlink())
+    except FileNotFoundError:
+        return None
+
+
 def _listening(folder: pathlib.Path) -> set[str]:
     """Addresses that the control plane's processes accept connections on (from `/proc`)."""
     from tests.dev.conftest import processes_in
 
-    inodes = {
-        str(link.readlink()).strip("socket:[]")
-        for pid in processes_in(folder)
-        for link in pathlib.Path(f"/proc/{pid}/fd").iterdir()
-        if str(link.readlink()).startswith("socket:")
-    }
+    links = (link for pid in processes_in(folder) for link in pathlib.Path(f"/proc/{pid}/fd").iterdir())
+    opened = filter(None, map(_target, links))
+    inodes = {name.strip("socket:[]") for name in opened if name.startswith("socket:")}
     found = set()
     for table in ("tcp", "tcp6"):
         for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
