@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
-
 from assetlock.controller.cache import Cache
-from assetlock.controller.clock import Clock
+from assetlock.controller.clock import Clock, due
 from assetlock.controller.keys import AssetKey, WindowKey
 from assetlock.core import windowstatus
 from assetlock.core.closing import concerned
@@ -14,9 +12,6 @@ from assetlock.core.windowstatus import WindowView
 from assetlock.kube.api import Api
 from assetlock.kube.errors import Conflict, NotFound, OutcomeUnknown
 from assetlock.kube.resources import MAINTENANCE_WINDOWS
-
-LATE = 0.001
-"""Seconds after a window's start or end at which it is looked at."""
 
 LONGEST_SLEEP = 3600.0
 """Seconds after which it is looked at in any case: the wall clock may have been set."""
@@ -48,7 +43,8 @@ class Windows:
             except (Conflict, NotFound, OutcomeUnknown):
                 await self._read_again(key)
                 return self._clock.monotonic()
-        return self._at(windowstatus.wake_at(view))
+        wake_at = due(self._clock, windowstatus.wake_at(view))
+        return None if wake_at is None else min(wake_at, self._clock.monotonic() + LONGEST_SLEEP)
 
     def _view(self, key: WindowKey) -> WindowView | None:
         window = self._cache.windows.get(key.namespace, key.name)
@@ -71,9 +67,3 @@ class Windows:
             self._cache.vanished("MaintenanceWindow", key.namespace, key.name, known)
         else:
             self._cache.put({**live, "kind": "MaintenanceWindow"}, self._clock.monotonic())
-
-    def _at(self, moment: datetime.datetime | None) -> float | None:
-        if moment is None:
-            return None
-        seconds = max(0.0, (moment - self._clock.now()).total_seconds()) + LATE
-        return self._clock.monotonic() + min(seconds, LONGEST_SLEEP)
