@@ -38,22 +38,16 @@ def is_right(observation: Observation, lock: AssetLock, held: Tenure) -> bool:
     if is_windows(lock):
         wanted = _until_open(observation)
         return remaining > wanted / 2 if wanted == LONGEST else abs(remaining - wanted) <= TOLERANCE
-    asked = tenure.effective_ttl(lock, observation.asset, observation.limits)
-    if held.term.lease.spec.lease_duration_seconds == int(asked.total_seconds()):
-        return True
-    if _is_closed(observation, lock):
-        return True  # What was cut short to the start is over in a moment: no term begins while the asset is closed.
-    closes = closes_at(observation, lock)
-    return closes is not None and abs(held.term_ends - closes) <= TOLERANCE
+    return are_right([observation], lock, held)
 
 
 def are_right(observations: Sequence[Observation], lock: AssetLock, held: Tenure) -> bool:
-    """The same for a lock over several assets, of which the strictest counts."""
+    """The same for a lock over several assets, of which the strictest counts. A window's lock is never that."""
     asked = min(tenure.effective_ttl(lock, each.asset, each.limits) for each in observations)
     if held.term.lease.spec.lease_duration_seconds == int(asked.total_seconds()):
         return True
     if any(_is_closed(observation, lock) for observation in observations):
-        return True
+        return True  # What was cut short to the start is over in a moment: no term begins while the asset is closed.
     closes = min(filter(None, (closes_at(observation, lock) for observation in observations)), default=None)
     return closes is not None and abs(held.term_ends - closes) <= TOLERANCE
 
