@@ -141,10 +141,10 @@ def test_a_renewal_begins_a_term(cache: Cache) -> None:
 def test_a_lock_is_as_old_as_its_first_sight_until_it_is_made_anew(cache: Cache) -> None:
     cache.put(lock(5), 100.0)
     cache.put(lock(6), 150.0)
-    assert cache.locks_seen(KEY) == {"u1": 100.0}
+    assert cache.locks_seen(cache.locks_of(KEY)) == {"u1": 100.0}
     cache.remove(lock(7))
     cache.put(lock(8, uid="u2"), 200.0)
-    assert cache.locks_seen(KEY) == {"u2": 200.0}
+    assert cache.locks_seen(cache.locks_of(KEY)) == {"u2": 200.0}
 
 
 def test_everything_that_anything_is_known_of_is_known(cache: Cache) -> None:

@@ -182,7 +182,7 @@ MUTANTS = (
     Mutant(
         "drop the waiters at a restart",
         "controller/controller.py",
-        "            for key in self._cache.known():\n                self._queue.add(key)\n",
+        "            for key in known:\n                self._queue.add(key)\n",
         "            pass\n",
     ),
     Mutant(

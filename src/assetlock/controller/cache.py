@@ -6,6 +6,7 @@ Objects come from watches, from whole lists and from the answers to our own writ
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from assetlock.controller.collection import Collection, version_of
@@ -141,9 +142,9 @@ class Cache:
             if seen.lease.metadata.annotations.get(names.ACQUISITION_ANNOTATION) == acquisition
         )
 
-    def locks_seen(self, key: AssetKey) -> dict[str, float]:
-        """When each of them was first seen, by UID."""
-        return {k.metadata.uid: self._locks_seen[k.metadata.uid] for k in self.locks_of(key)}
+    def locks_seen(self, locks: Iterable[AssetLock]) -> dict[str, float]:
+        """When each of these AssetLocks, which are known here, was first seen, by UID."""
+        return {lock.metadata.uid: self._locks_seen[lock.metadata.uid] for lock in locks}
 
     def leases_of(self, key: AssetKey) -> tuple[SeenLease, ...]:
         """The Leases of the asset's slots, and when the present term of each was first seen."""

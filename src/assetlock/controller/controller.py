@@ -176,8 +176,9 @@ class Controller:
             if self._listed_at is not None:
                 for key in changed:
                     self._queue.add(key)
+        known = self._cache.known()
         if self._listed_at is None:
-            for key in self._cache.known():
+            for key in known:
                 self._queue.add(key)
             for lock in self._cache.known_joint():
                 self._queue.add(lock)
@@ -185,8 +186,7 @@ class Controller:
             self._look_for_deadlocks(namespace)
         for window in self._cache.known_windows():
             self._queue.add(window)
-        self._targets.retire(self._cache.known())
-        self._namespaces.retire(self._cache.known())
-        self._permits.retire(self._cache.known())
+        for what in (self._targets, self._namespaces, self._permits):
+            what.retire(known)
         await self._namespaces.free(set().union(*map(needed_by, self._cache.assets)))
         self._listed_at = self._clock.monotonic()

@@ -25,6 +25,7 @@ class Observing:
     def observe(self, key: AssetKey) -> Observation:
         """The asset with its AssetLocks, Leases and windows, without targets, namespaces, pods and rights."""
         cache, now, monotonic = self._cache, self._clock.now(), self._clock.monotonic()
+        locks = cache.locks_of(key)
 
         def time_of_day(at: float) -> datetime.datetime:
             """As the wall clock would have shown it, had it always been as now: setting it makes nothing young."""
@@ -38,9 +39,9 @@ class Observing:
             namespace=key.namespace,
             name=key.name,
             asset=cache.assets.get(key.namespace, key.name),
-            locks=cache.locks_of(key),
+            locks=locks,
             leases=observed(cache.leases_of(key)),
-            locks_seen={uid: time_of_day(at) for uid, at in cache.locks_seen(key).items()},
+            locks_seen={uid: time_of_day(at) for uid, at in cache.locks_seen(locks).items()},
             windows=cache.windows_of(key),
             limits=self._limits,
             elsewhere={uid: observed(found) for uid, found in cache.leases_elsewhere(key).items()},
