@@ -26,7 +26,7 @@ MOST_DENIED_SHOWN = 5
 def write(situation: Situation, status: AssetStatus, *tells: Happening) -> WriteAssetStatus:
     """Give the Asset this status, and tell what is new in it."""
     asset = _asset(situation)
-    body = reporting.body("Asset", asset, status, situation.observation.namespace)
+    body = reporting.body(asset, status, situation.observation.namespace)
     return WriteAssetStatus(body, tells=(*tells, *vain.news(asset, status)))
 
 
@@ -127,7 +127,7 @@ def _asset_conditions(situation: Situation) -> list[Condition]:
         fenced = ("True", "Fenced", f"all {len(wanted)} targets can be fenced")
     told = {"Ready": ready, "Fenced": fenced, **stalled, **_permitted(situation)}
     told |= vain.condition(situation, asset)
-    conditions = reporting.conditions(situation, asset, told)
+    conditions = reporting.conditions(situation.observation.now, asset, told)
     return [c for c in conditions if c.type != "TargetsPermitted" or asset.spec.targets]
 
 

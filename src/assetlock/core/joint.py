@@ -14,6 +14,7 @@ from assetlock.core import names
 from assetlock.core.observation import ObservedLease
 from assetlock.core.selection import selects
 from assetlock.model.assetlock import AssetLock, LockedAsset, LockState
+from assetlock.model.conditions import reason_of
 from assetlock.model.lease import Lease
 
 CLOSED = frozenset({"AssetNotFound", "NotFenceable", "Maintenance", "TooFewAssets"})
@@ -92,8 +93,7 @@ def is_whole(lock: AssetLock, told: Sequence[LockedAsset]) -> bool:
 
 def steps_aside(lock: AssetLock) -> bool:
     """Whether one of its assets is closed to the lock, as its status says: others go before it on all of them."""
-    settled = (told.reason for told in lock.status.conditions if told.type == "Settled")
-    return is_joint(lock) and next(settled, "") in CLOSED
+    return is_joint(lock) and reason_of(lock.status.conditions, "Settled") in CLOSED
 
 
 def asset_of(lease: Lease) -> str:

@@ -25,7 +25,7 @@ _BAD_ENDS = (LockState.FAILED, LockState.REVOKED, LockState.QUARANTINED)
 
 def body(situation: Situation, lock: AssetLock, status: AssetLockStatus) -> Body:
     """The AssetLock with this status, to be written back."""
-    return reporting.body("AssetLock", lock, status, situation.observation.namespace)
+    return reporting.body(lock, status, situation.observation.namespace)
 
 
 def held(
@@ -201,7 +201,7 @@ def _changed(
     """The AssetLock's status with these conditions and these fields of it changed."""
     update = {
         **changed,
-        "conditions": reporting.conditions(situation, lock, conditions),
+        "conditions": reporting.conditions(situation.observation.now, lock, conditions),
         "observed_generation": lock.metadata.generation,
     }
     return lock.status.model_copy(update=update)

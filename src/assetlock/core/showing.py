@@ -8,6 +8,7 @@ from assetlock.core import asset_status, joint, lock_status, queue
 from assetlock.core.decision import WriteAssetStatus, WriteLockStatus
 from assetlock.core.situation import Situation
 from assetlock.model.assetlock import AssetLock
+from assetlock.model.conditions import reason_of
 
 
 def out_of_date(situation: Situation) -> Iterator[WriteLockStatus | WriteAssetStatus]:
@@ -42,6 +43,6 @@ def _is_off(situation: Situation, waiter: AssetLock, position: int) -> bool:
     if position > queue.SHOWN:
         return status.queue_position >= 2 * position
     reason, _ = lock_status.waiting_for(situation, waiter)
-    shown = next((condition.reason for condition in status.conditions if condition.type == "Settled"), None)
+    shown = reason_of(status.conditions, "Settled")
     ahead = lock_status.waits_for(situation, waiter, position)
     return (status.queue_position, status.waits_for, shown) != (position, ahead, reason)

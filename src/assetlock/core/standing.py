@@ -10,6 +10,7 @@ from assetlock.core.acquisition import Acquisition, lacks_slots
 from assetlock.core.granting import within_reach
 from assetlock.core.situation import Situation
 from assetlock.model.assetlock import AssetLock
+from assetlock.model.conditions import find_condition
 
 
 class Stage(enum.Enum):
@@ -59,8 +60,8 @@ def _closed(situation: Situation, lock: AssetLock) -> tuple[str, str] | None:
     if refusal := situation.gate.refusal(lock):
         return refusal
     asset = situation.observation.asset
-    told = (c for c in asset.status.conditions if c.type == "Ready") if asset else ()
-    return next(((c.reason, c.message) for c in told if c.status == "False"), None)
+    ready = find_condition(asset.status.conditions, "Ready") if asset else None
+    return (ready.reason, ready.message) if ready and ready.status == "False" else None
 
 
 def _preceded(situation: Situation, lock: AssetLock) -> tuple[str, str] | None:

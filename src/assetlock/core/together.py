@@ -36,6 +36,7 @@ from assetlock.core.pods import Fate
 from assetlock.core.situation import Situation
 from assetlock.core.standing import Stage, Standing, standing_of
 from assetlock.model.assetlock import AssetLock, AssetLockStatus, LockedAsset, LockState
+from assetlock.model.conditions import reason_of
 
 MOST_CONFIRMED = 3
 """So many of the assets that are in the way are looked at anew before a lock is turned away."""
@@ -182,8 +183,7 @@ def _is_about_right(lock: AssetLock, wanted: AssetLockStatus) -> bool:
 
 
 def _gist(status: AssetLockStatus) -> tuple[object, ...]:
-    reason = next((told.reason for told in status.conditions if told.type == "Settled"), None)
-    return (status.queue_position, status.waits_for, reason)
+    return (status.queue_position, status.waits_for, reason_of(status.conditions, "Settled"))
 
 
 def _place(situation: Situation, lock: AssetLock) -> int:

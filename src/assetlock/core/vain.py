@@ -8,7 +8,7 @@ from assetlock.core.decision import Happening
 from assetlock.core.messages import shortened
 from assetlock.core.situation import Situation
 from assetlock.model.asset import Asset, AssetStatus
-from assetlock.model.conditions import Condition
+from assetlock.model.conditions import find_condition
 
 OVERCOMMITTED = "Overcommitted"
 """The Asset's condition that there are such Leases."""
@@ -27,14 +27,10 @@ def condition(situation: Situation, asset: Asset) -> dict[str, reporting.Told]:
 
 def news(asset: Asset, status: AssetStatus) -> tuple[Happening, ...]:
     """The Event that goes with a status that says of other Leases than before that they hold nothing."""
-    said, now = _found(asset.status), _found(status)
+    said, now = (find_condition(each.conditions, OVERCOMMITTED) for each in (asset.status, status))
     if now is None or now.status != "True" or (said is not None and said.message == now.message):
         return ()
     return (Happening.about(asset, now.reason, now.message, warning=True),)
-
-
-def _found(status: AssetStatus) -> Condition | None:
-    return next((each for each in status.conditions if each.type == OVERCOMMITTED), None)
 
 
 def _why(situation: Situation, acquisition: Acquisition) -> str:

@@ -9,20 +9,16 @@ import dataclasses
 import datetime
 from collections.abc import Sequence
 
-from assetlock.core import names
+from assetlock.core import reporting
 from assetlock.core.calendars import BadWindow, Calendar, Period, calendar_of
 from assetlock.core.decision import Body
 from assetlock.model.asset import Asset
 from assetlock.model.assetlock import AssetLock, LockState
-from assetlock.model.conditions import set_condition
 from assetlock.model.times import format_time
 from assetlock.model.window import MaintenanceWindow, MaintenanceWindowStatus
 
 NAMED = 3
 """So many assets are named that are not as the window says."""
-
-_Told = tuple[str, str, str]
-"""Status, reason and message of a condition."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,37 +37,16 @@ def body(view: WindowView) -> Body | None:
     calendar, ready = _calendar(view)
     status = _times(view, calendar)
     told = {"Ready": ready, "Enforced": _enforced(view, calendar)}
-    conditions = list(window.status.conditions)
     if ready[1] == "InvalidTimes":
-        told["Stalled"] = ("True", ready[1], ready[2])
-    elif any(condition.type == "Stalled" for condition in conditions):
-        told["Stalled"] = ("False", ready[1], "")
-    for kind, (is_so, reason, message) in told.items():
-        conditions = set_condition(
-            conditions,
-            kind,
-            is_so,
-            reason,
-            message,
-            now=view.now.replace(microsecond=0),
-            observed_generation=window.metadata.generation,
-        )
+        told[reporting.STALLED] = ("True", ready[1], ready[2])
+    else:
+        told |= reporting.gone(window, reporting.STALLED, ready[1])
+    conditions = reporting.conditions(view.now, window, told)
     status = status.model_copy(
         update={"conditions": conditions, "observed_generation": window.metadata.generation}
     )
-    if _plain(status) == _plain(window.status):
-        return None
-    return {
-        "apiVersion": names.API_VERSION,
-        "kind": "MaintenanceWindow",
-        "metadata": {
-            "name": window.metadata.name,
-            "namespace": window.metadata.namespace,
-            "uid": window.metadata.uid,
-            "resourceVersion": window.metadata.resource_version,
-        },
-        "status": _plain(status),
-    }
+    wanted = reporting.body(window, status, window.metadata.namespace or "")
+    return wanted if wanted["status"] != reporting.written(window.status) else None
 
 
 def wake_at(view: WindowView) -> datetime.datetime | None:
@@ -86,7 +61,7 @@ def wake_at(view: WindowView) -> datetime.datetime | None:
     return following.end if period else following.start
 
 
-def _calendar(view: WindowView) -> tuple[Calendar | None, _Told]:
+def _calendar(view: WindowView) -> tuple[Calendar | None, reporting.Told]:
     """When the window is active, unless it never is now, and what is said of that."""
     spec = view.window.spec
     try:
@@ -127,7 +102,7 @@ def _after_creation(window: MaintenanceWindow, period: Period) -> bool:
     return created is None or period.end is None or period.end > created
 
 
-def _enforced(view: WindowView, calendar: Calendar | None) -> _Told:
+def _enforced(view: WindowView, calendar: Calendar | None) -> reporting.Told:
     """Whether the assets are closed and open as the window says, as far as it is its turn to say so."""
     if calendar is None:
         return "False", "Inactive", "closes nothing"
@@ -167,7 +142,3 @@ def _listed(several: Sequence[str]) -> str:
 
 def _counted(count: int) -> str:
     return "one asset" if count == 1 else f"{count} assets"
-
-
-def _plain(status: MaintenanceWindowStatus) -> Body:
-    return status.model_dump(mode="json", by_alias=True, exclude_none=True)

@@ -19,6 +19,7 @@ from assetlock.core.joint import acquisition_of
 from assetlock.core.situation import Situation
 from assetlock.model.asset import Holder
 from assetlock.model.assetlock import AssetLock, LockState
+from assetlock.model.conditions import reason_of
 
 _NOT_RELEASED = frozenset({LockState.EXPIRED, LockState.REVOKED})
 
@@ -89,7 +90,7 @@ def _why_after(situation: Situation, lock: AssetLock) -> Withholding | None:
         return None
     if status.state is LockState.QUARANTINED and situation.observation.revocation is None:
         return Withholding(QUARANTINE, situation.observation.now, datetime.timedelta())
-    why = next((c.reason for c in status.conditions if c.type == "Finished"), "")
+    why = reason_of(status.conditions, "Finished")
     if status.state is None or not _is_followed_by_delay(status.state, why):
         return None
     return _delay(situation, status.finish_time)

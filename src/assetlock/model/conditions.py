@@ -37,6 +37,17 @@ Conditions = Annotated[
 """At most one of each type."""
 
 
+def find_condition(conditions: Sequence[Condition], type: str) -> Condition | None:
+    """The condition of this type, if there is one."""
+    return next((condition for condition in conditions if condition.type == type), None)
+
+
+def reason_of(conditions: Sequence[Condition], type: str) -> str:
+    """The reason of the condition of this type; empty where there is none."""
+    found = find_condition(conditions, type)
+    return found.reason if found else ""
+
+
 def set_condition(
     conditions: Sequence[Condition],
     type: str,
@@ -48,7 +59,7 @@ def set_condition(
     observed_generation: int | None,
 ) -> list[Condition]:
     """The conditions with this one added or brought up to date, in their old order."""
-    old = next((condition for condition in conditions if condition.type == type), None)
+    old = find_condition(conditions, type)
     if old is not None and (old.status, old.reason, old.message, old.observed_generation) == (
         status,
         reason,
