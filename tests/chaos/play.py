@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import json
 import time
+from collections.abc import Coroutine, Iterator
 from typing import Any
 
 from tests.chaos import faults
@@ -20,6 +21,7 @@ from tests.chaos.cluster import Cluster, cluster
 from tests.chaos.etcd import revisions
 from tests.chaos.faults import Fault
 from tests.chaos.history import Grant, Operation, complete, hurried
+from tests.chaos.work import at_work
 
 ASSETS = ("vm-1", "vm-2")
 CLIENTS = 4
@@ -66,7 +68,7 @@ async def play(seconds: float, seed: str, *, troubled: bool = True, fenced: bool
         await asyncio.to_thread(_prepare, running, fenced)
         log, made = Log(), list[Fault]()
         began = time.monotonic_ns()
-        async with _background(running, log, seed):
+        async with at_work(_people(running, log, seed)):
             if troubled:
                 await faults.make_trouble(running, seconds, seed, made)
             else:
@@ -82,23 +84,13 @@ async def play(seconds: float, seed: str, *, troubled: bool = True, fenced: bool
     return Outcome(seed, began, ended, quiet_from, made, log.grants, history, verdicts, audit)
 
 
-@contextlib.asynccontextmanager
-async def _background(running: Cluster, log: Log, seed: str) -> Any:
-    """The clients at work, and ended processes started again."""
-    tasks = [asyncio.create_task(running.keep())]
+def _people(running: Cluster, log: Log, seed: str) -> Iterator[Coroutine[Any, Any, None]]:
+    """The clients, and who starts ended processes again."""
+    yield running.keep()
     for asset in ASSETS:
-        people = [Client(running, log, asset, f"{asset}-client-{n}", seed) for n in range(CLIENTS)]
-        people.append(Stranger(running, log, asset, f"{asset}-stranger", seed))
-        tasks += [asyncio.create_task(one.run()) for one in people]
-    try:
-        yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        ends = await asyncio.gather(*tasks, return_exceptions=True)
-    for end in ends:
-        if isinstance(end, Exception):
-            raise end
+        for number in range(CLIENTS):
+            yield Client(running, log, asset, f"{asset}-client-{number}", seed).run()
+        yield Stranger(running, log, asset, f"{asset}-stranger", seed).run()
 
 
 async def _all_served(grants: list[Grant], since: int) -> None:

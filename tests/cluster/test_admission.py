@@ -12,11 +12,11 @@ import signal
 import socket
 import ssl
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.cluster.conftest import until
 from tests.cluster.stamping import Cluster, colour, config_map, lease
 
 from assetlock.admission.install import install
@@ -175,8 +175,8 @@ def test_the_holders_write_is_recorded_on_the_asset_and_renews_the_lease(locked:
     locked.create(lease(owner=HOLDER), user=HOLDER)
     renewed = _renew_time(locked)
     locked.patch("configmap", "settings", colour("blue"), user=HOLDER)
-    _eventually(lambda: _patched_by(locked) == HOLDER)
-    _eventually(lambda: _renew_time(locked) > renewed)
+    until(lambda: _patched_by(locked) == HOLDER, "the write is recorded")
+    until(lambda: _renew_time(locked) > renewed, "the Lease is renewed")
 
 
 def test_an_unlocked_object_is_nobodys_business(locked: Cluster) -> None:
@@ -190,7 +190,7 @@ def test_breaking_the_glass_is_let_through_and_counted(locked: Cluster) -> None:
     change = ("label", "configmap", "settings", "fixed=yes")
     assert locked.run(*change, user="oncall", groups=groups).returncode == 0
     events = ("get", "events", "--output=jsonpath={.items[*].reason}")
-    _eventually(lambda: "BrokeGlass" in locked.must(*events))
+    until(lambda: "BrokeGlass" in locked.must(*events), "it is told of")
 
 
 def test_a_lock_is_its_creators(cluster: Cluster) -> None:
@@ -265,7 +265,9 @@ def test_somebody_elses_lease_is_locked(cluster: Cluster, command: tuple[str, ..
 def test_an_expired_lease_is_still_not_taken_by_an_update(cluster: Cluster) -> None:
     cluster.create(lease(leaseDurationSeconds=1), user="bob", groups=PLAIN)
     take = ("patch", "lease", "asset.vm", "--type=merge", '--patch={"spec":{"holderIdentity":"mine"}}')
-    _eventually(lambda: "is being freed" in cluster.run(*take, user="carol", groups=PLAIN).stderr)
+    until(
+        lambda: "is being freed" in cluster.run(*take, user="carol", groups=PLAIN).stderr, "the time is over"
+    )
 
 
 def test_who_may_unlock_frees_anybodys_lease(cluster: Cluster) -> None:
@@ -335,8 +337,8 @@ def test_a_lost_certificate_is_made_anew_under_the_open_listener(
 ) -> None:
     before = admission.served_certificate()
     admission.plane.kubectl("delete", "secret", SECRET, f"--namespace={names.OPERATOR_NAMESPACE}")
-    _eventually(lambda: admission.served_certificate() != before, within=30)
-    _eventually(lambda: not cluster.create(assetlock(), user="bob", groups=PLAIN))
+    until(lambda: admission.served_certificate() != before, "another is served", seconds=30)
+    until(lambda: not cluster.create(assetlock(), user="bob", groups=PLAIN), "it is trusted")
 
 
 async def test_two_replicas_serve_one_certificate_and_renew_it_once(admission: Admission) -> None:
@@ -387,17 +389,14 @@ def _patched_by(cluster: Cluster) -> str:
     return cluster.must("get", "asset", "vm", "--output=jsonpath={.status.lastPatchedBy}")
 
 
-def _eventually(holds: Callable[[], bool], within: float = 15) -> None:
-    deadline = time.monotonic() + within
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {within} s"
-        time.sleep(0.1)
-
-
 def _wait_until_consulted(cluster: Cluster) -> None:
     probe = ("create", "--dry-run=server", "--output=json", "--filename=-")
     manifest = json.dumps(lease("probe"))
-    _eventually(lambda: names.ACQUISITION_ANNOTATION in cluster.run(*probe, stdin=manifest).stdout, within=30)
+    until(
+        lambda: names.ACQUISITION_ANNOTATION in cluster.run(*probe, stdin=manifest).stdout,
+        "the API server asks the webhooks",
+        seconds=30,
+    )
 
 
 def _free_port() -> int:

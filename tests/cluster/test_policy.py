@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
+from tests.cluster.conftest import until
 from tests.cluster.stamping import Cluster, colour, config_map, lease
 
 from assetlock.admission.exempt import CONTROLLERS
@@ -236,7 +237,11 @@ def test_who_is_exempt_scales_but_does_not_evict(cluster: Cluster) -> None:
     }
     cluster.patch("namespace", cluster.namespace, patch, user=names.CONTROLLER_USER)
     scale = ("scale", "deployment/web", "--replicas=0")
-    _until(lambda: LOCKED in cluster.run(*scale, user=STRANGER).stderr, "the API server knows of the guard")
+    until(
+        lambda: LOCKED in cluster.run(*scale, user=STRANGER).stderr,
+        "the API server knows of the guard",
+        seconds=30,
+    )
     cluster.must(*scale, user="provider")
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "db-0"}}
     path = f"/api/v1/namespaces/{cluster.namespace}/pods/db-0/eviction"
@@ -561,13 +566,6 @@ def _lock_asset(cluster: Cluster, holder: str) -> None:
     patch = {"status": {"lockState": "Locked", "holders": [held], "fencingToken": 1}}
     arguments = ("--subresource=status", "--type=merge", f"--patch={json.dumps(patch)}")
     cluster.must("patch", "asset", "vm", *arguments, user=names.CONTROLLER_USER)
-
-
-def _until(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < deadline, f"not within 30 s: {what}"
-        time.sleep(0.2)
 
 
 def _with_token(cluster: Cluster, token: str, *command: str) -> int:

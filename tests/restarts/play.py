@@ -20,6 +20,7 @@ from assetlock.kube.resources import ASSETLOCKS, CONFIG_MAPS
 from tests.chaos.clients import NAMESPACE, person
 from tests.chaos.cluster import Cluster, cluster
 from tests.chaos.etcd import revisions
+from tests.chaos.work import at_work
 from tests.restarts.board import Board, watching
 from tests.restarts.judge import Judge, Life, Verdict
 from tests.restarts.load import CAPACITIES, Client
@@ -114,20 +115,18 @@ def _leads(url: str) -> bool:
 @contextlib.asynccontextmanager
 async def _load(running: Cluster, board: Board, seed: str) -> AsyncIterator[None]:
     async with contextlib.AsyncExitStack() as people:
-        tasks = []
-        for asset in CAPACITIES:
-            for number in range(CLIENTS_EACH):
-                someone = await people.enter_async_context(person(running, f"{asset}-client-{number}"))
-                tasks.append(asyncio.create_task(Client(someone, board, asset, seed).run()))
-        try:
+        clients = [
+            Client(
+                await people.enter_async_context(person(running, f"{asset}-client-{number}")),
+                board,
+                asset,
+                seed,
+            )
+            for asset in CAPACITIES
+            for number in range(CLIENTS_EACH)
+        ]
+        async with at_work(client.run() for client in clients):
             yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            ends = await asyncio.gather(*tasks, return_exceptions=True)
-        for end in ends:
-            if isinstance(end, Exception):
-                raise end
 
 
 async def _serve_all(running: Cluster, board: Board) -> list[str]:
