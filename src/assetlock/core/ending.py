@@ -17,6 +17,7 @@ from assetlock.core.decision import (
     Happening,
     WriteLockStatus,
 )
+from assetlock.core.observation import Observation
 from assetlock.core.situation import Situation
 from assetlock.core.tenure import WITHHELD
 from assetlock.model.assetlock import AssetLock, LockState
@@ -69,12 +70,8 @@ def give_up(situation: Situation) -> Decision | None:
         elif situation.takes_nothing(lock):
             missing = f"there is no lock {lock.spec.take_over} on the asset to take over from"
             ending = Ending(LockState.FAILED, "NothingToTakeOver", missing)
-        elif not queue.waits_at_all(lock) or queue.ran_out(observation, lock):
-            reason, why = lock_status.waiting_for(situation, lock)
-            waited = f"waited {lock.spec.wait}; " if queue.waits_at_all(lock) else ""
-            hint = "" if waited else "; set spec.wait to queue"
-            reason = "WaitTimeout" if waited else reason
-            ending = Ending(LockState.FAILED, reason, f"{waited}{why}{hint}")
+        elif has_no_time_left(observation, lock):
+            ending = not_had(lock, *lock_status.waiting_for(situation, lock))
         else:
             continue
         confirm = _confirm_taken(situation, lock)
@@ -92,6 +89,18 @@ def not_to_be_served(lock: AssetLock) -> Ending | None:
         message = "admission did not stamp who asked; create the lock again"
         return Ending(LockState.FAILED, "HolderUnknown", message)
     return None
+
+
+def has_no_time_left(observation: Observation, lock: AssetLock) -> bool:
+    """Whether a lock is had now or never: it does not wait, or has waited long enough."""
+    return not queue.waits_at_all(lock) or queue.ran_out(observation, lock)
+
+
+def not_had(lock: AssetLock, reason: str, why: str) -> Ending:
+    """How such a lock ends that can't be had, with reason and sentence why it can't."""
+    if queue.waits_at_all(lock):
+        return Ending(LockState.FAILED, "WaitTimeout", f"waited {lock.spec.wait}; {why}")
+    return Ending(LockState.FAILED, reason, f"{why}; set spec.wait to queue")
 
 
 def _confirm_taken(situation: Situation, lock: AssetLock) -> tuple[Confirmation, ...]:

@@ -15,7 +15,6 @@ import itertools
 from collections.abc import Mapping
 
 from assetlock.core import choosing, ending, joint, leases, lock_status, queue, terms
-from assetlock.core.acquisition import Ending
 from assetlock.core.asset_status import holder_entry
 from assetlock.core.choosing import Refusal
 from assetlock.core.confirming import confirm_ended, confirm_slots
@@ -137,14 +136,11 @@ def _take(view: JointView, ready: list[Standing]) -> Decision:
 
 def _fail(view: JointView, refusal: Refusal, blocked: list[Standing]) -> Decision | None:
     """A lock that does not wait, or has waited long enough, is not had."""
-    lock, waits = view.lock, queue.waits_at_all(view.lock)
-    if waits and not queue.ran_out(view.anywhere.observation, lock):
+    if not ending.has_no_time_left(view.anywhere.observation, view.lock):
         return None
-    reason, message = refusal
-    told = f"waited {lock.spec.wait}; {message}" if waits else f"{message}; set spec.wait to queue"
-    failed = Ending(LockState.FAILED, "WaitTimeout" if waits else reason, told)
+    failed = ending.not_had(view.lock, *refusal)
     confirm = tuple(itertools.chain.from_iterable(map(_confirm_blocked, blocked[:MOST_CONFIRMED])))
-    return Decision(confirm=confirm, writes=(ending.finish(view.anywhere, lock, failed),))
+    return Decision(confirm=confirm, writes=(ending.finish(view.anywhere, view.lock, failed),))
 
 
 def _give_back(view: JointView, blocked: list[Standing]) -> Decision | None:
