@@ -287,21 +287,24 @@ def test_nothing_is_taken_over_from_who_does_not_hold(world: World, of: str) -> 
     assert world.state("first") == "Held"
 
 
-def test_a_reader_s_slot_is_handed_over_and_the_other_readers_stay() -> None:
+def read_by_two() -> World:
+    """An asset with room for no more than ann and bob, who hold it."""
     world = world_with(capacity=2)
     for name in ("ann", "bob"):
         world.ask(name, name, mode="Shared")
         world.settle()
+    return world
+
+
+def test_a_reader_s_slot_is_handed_over_and_the_other_readers_stay() -> None:
+    world = read_by_two()
     take_over(world, "next", "carol", of="ann", mode="Shared")
     world.settle()
     assert world.stamped_users("app") == ["bob", "carol"]
 
 
 def test_a_reader_stays_until_the_writer_that_takes_over_has_all_the_rest() -> None:
-    world = world_with(capacity=2)
-    for name in ("ann", "bob"):
-        world.ask(name, name, mode="Shared")
-        world.settle()
+    world = read_by_two()
     take_over(world, "writer", "carol", of="ann", wait="1h")
     world.settle()
     assert world.stamped_users("app") == ["ann", "bob"]

@@ -45,6 +45,11 @@ def test_every_promise_holds_in_every_state_within_ten_steps(
     assert explored.states > 4_000, "the model has lost most of what can happen"
 
 
+def leave_out(other_rules: pytest.MonkeyPatch, rule: object) -> None:
+    """Have it decided without this rule."""
+    other_rules.setattr(decide, "_RULES", tuple(other for other in decide._RULES if other is not rule))
+
+
 def test_an_announcement_before_the_stamp_is_found(other_rules: pytest.MonkeyPatch) -> None:
     rules = list(decide._RULES)
     stamp, announce = rules.index(fencing.stamp), rules.index(granting.announce)
@@ -55,15 +60,13 @@ def test_an_announcement_before_the_stamp_is_found(other_rules: pytest.MonkeyPat
 
 
 def test_a_lease_that_passes_on_before_its_lock_has_ended_is_found(other_rules: pytest.MonkeyPatch) -> None:
-    rules = [rule for rule in decide._RULES if rule is not ending.end_locks]
-    other_rules.setattr(decide, "_RULES", tuple(rules))
+    leave_out(other_rules, ending.end_locks)
     with pytest.raises(Found, match=r"hold; target/app lets in"):
         explore(MIXES["three Exclusive locks"], most_depth=DEPTH)
 
 
 def test_a_waiter_that_nobody_serves_is_found(other_rules: pytest.MonkeyPatch) -> None:
-    rules = [rule for rule in decide._RULES if rule is not granting.pass_on]
-    other_rules.setattr(decide, "_RULES", tuple(rules))
+    leave_out(other_rules, granting.pass_on)
     with pytest.raises(Found, match="wait and nobody holds"):
         explore(MIXES["three Exclusive locks"], most_depth=DEPTH)
 
@@ -103,8 +106,7 @@ def test_a_grant_after_the_window_opened_is_found(other_rules: pytest.MonkeyPatc
 
 
 def test_a_window_that_closes_nothing_is_found(other_rules: pytest.MonkeyPatch) -> None:
-    rules = [rule for rule in decide._RULES if rule is not maintaining.keep]
-    other_rules.setattr(decide, "_RULES", tuple(rules))
+    leave_out(other_rules, maintaining.keep)
     with pytest.raises(Found, match="the window never closes the asset"):
         explore(MIXES["two Exclusive locks, and a window that skips"], most_depth=DEPTH)
 
