@@ -95,7 +95,7 @@ def _asset(scale: _Scale, outcome: Outcome, asset: str, y: int) -> Iterator[str]
     grants = sorted((g for g in outcome.grants if g.asset == asset and g.told), key=lambda g: g.told or 0)
     for grant, following in itertools.zip_longest(grants, grants[1:]):
         yield _holder(scale, grant, following.told if following else outcome.ended, y)
-    for operation in outcome.history:
+    for operation in outcome.operations:
         if operation.asset == asset and operation.kind == "write":
             yield _write(scale, operation, y + BAR + 2)
 

@@ -42,7 +42,7 @@ class Outcome:
     quiet_from: int
     faults: list[Fault]
     grants: list[Grant]
-    history: list[Operation]
+    operations: list[Operation]
     verdicts: list[dict[str, Any]]
     audit: Audit
 
@@ -79,9 +79,8 @@ async def play(seconds: float, seed: str, *, troubled: bool = True, fenced: bool
         await asyncio.to_thread(_learn_tokens, running, log.grants)
         audit = Auditor().walk(await revisions(running, "/registry/"))
     hurried(log.grants, [(f.began, f.ended) for f in made if f.name.startswith(faults.CLOCK)])
-    history = complete(log.operations, log.grants)
-    verdicts = await asyncio.to_thread(check, history)
-    return Outcome(seed, began, ended, quiet_from, made, log.grants, history, verdicts, audit)
+    verdicts = await asyncio.to_thread(check, complete(log.operations, log.grants))
+    return Outcome(seed, began, ended, quiet_from, made, log.grants, log.operations, verdicts, audit)
 
 
 def _people(running: Cluster, log: Log, seed: str) -> Iterator[Coroutine[Any, Any, None]]:

@@ -11,8 +11,8 @@ _SECOND = 1_000_000_000
 
 def table(outcome: Outcome) -> str:
     """The run as Markdown."""
-    writes = Counter(one.result for one in outcome.history if one.kind == "write")
-    reads = sum(one.kind == "read" for one in outcome.history)
+    writes = Counter(one.result for one in outcome.operations if one.kind == "write")
+    reads = sum(one.kind == "read" for one in outcome.operations)
     seconds = (outcome.ended - outcome.began) / _SECOND
     audit = outcome.audit
     linearizable = ", ".join(
