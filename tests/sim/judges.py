@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from assetlock.core import names
 from assetlock.model.durations import parse_duration
 from tests.sim import records
+from tests.sim.kinds import MAINTENANCE_WINDOWS
 from tests.sim.policies import claims_on
 from tests.sim.store import Change, Json, Key, Store
 
@@ -26,6 +27,7 @@ FAILURES = frozenset(
         "NothingToTakeOver",
         "Deadlock",
         "TooFewAssets",
+        "Maintenance",
     }
 )
 SKEW = 1.0
@@ -60,6 +62,7 @@ class Judges:
         self.announcements = 0
         self.leases_deleted_by_hand = False
         self._given_back: set[str] = set()
+        self._sent_away: set[str] = set()
         self.assets_deleted = False
         self.trouble_at = float("-inf")
         self._now = 0.0
@@ -143,6 +146,8 @@ class Judges:
             return
         self._locks[uid] = lock
         self._seen_at.setdefault(uid, change.time)
+        if lock["spec"].get("whenHeld") == "Revoke":
+            self._sent_away.update(records.assets_of(lock))
         if old in TERMINAL:
             assert new == old, f"{name} left its terminal state {old} for {new}"
             return
@@ -156,7 +161,9 @@ class Judges:
             alone = lock["spec"].get("mode", "Exclusive") == "Exclusive"
             for asset, token in records.tokens_of(lock).items():
                 late = not alone and "assetName" not in lock["spec"]
-                self._announce(asset, records.Announced(acquisition, user, token, name, alone, late))
+                maintainers = records.maintainers_of(lock["spec"])
+                told = records.Announced(acquisition, user, token, name, alone, late, maintainers)
+                self._announce(asset, told)
             self._check_has_all(lock, acquisition)
 
     def _check_has_all(self, lock: Json, acquisition: str) -> None:
@@ -211,6 +218,7 @@ class Judges:
             return
         if change.user == names.CONTROLLER_USER and not after.withheld:
             self._check_kept_out(change, asset, self._last.get((asset, slot)), after)
+            self._check_heir(change, self._last.get((asset, slot)), after)
         self._last[asset, slot] = after
         if first and change.user == names.CONTROLLER_USER and not after.withheld:
             self._check_turn(change, asset, after.acquisition)
@@ -301,6 +309,9 @@ class Judges:
         holders = self._assets[asset]["status"]["holders"]
         kind = "maintenance" if new.user.startswith(names.WINDOW_USER_PREFIX) else "-"
         known = [f"{holder['fencingToken']} {kind} {holder['identity']}" for holder in holders]
+        known += [
+            f"{one['fencingToken']} - {name}" for one in holders for name in records.maintainers_of(one)
+        ]
         assert f"{new.token} {kind} {new.user}" in lines, (
             f"{new} was announced while {lines} were let through"
         )
@@ -336,7 +347,7 @@ class Judges:
         for asset, targets in self._targets.items():
             held = self.announced[asset].values()
             if held and name in targets and (asset, name) not in self._bare:
-                may = {holder.user for holder in held}
+                may = {user for holder in held for user in (holder.user, *holder.maintainers)}
                 if not any(holder.alone for holder in held):
                     # Who has left is out of the stamp before anybody else is told that it holds that slot.
                     may |= {term.user for term in self._terms[asset].values()}
@@ -367,7 +378,7 @@ class Judges:
 
     def _check_promptness(self, change: Change, term: records.Term) -> None:
         collected = self._lock_of(term.acquisition) and term.acquisition not in self._told
-        if not self._strict.on_time or collected:
+        if not self._strict.on_time or collected or not term.believed:
             return
         ends = self._ends[term.acquisition]
         latest = max(ends + SKEW + PROMPT, self.trouble_at + 5.0) + self._strict.patience
@@ -390,6 +401,8 @@ class Judges:
                 f"{lock['metadata']['name']} lost its Lease while it was {state}"
             )
             self._given_back.add(lock["metadata"]["uid"])
+        elif asset in self._sent_away:
+            return
         elif self._strict.full_terms and term.acquisition.partition(".")[0] not in self._seen_at:
             ends = min(term.ends, *self._ends_shortly_before(asset, term.acquisition, change.time))
             assert change.time >= ends, f"a Lease made by hand was taken {ends - change.time:.2f}s early"
@@ -405,13 +418,34 @@ class Judges:
             return
         heir, name = self._lock_of(new.acquisition) or {"spec": {}}, lock["metadata"]["name"]
         state, taken_over = lock["status"]["state"], heir["spec"].get("takeOver") == name
+        sent_away = records.reason_of(lock) == "Maintenance"
         assert state != "Quarantined" or taken_over, (
             f"{change.key.name} was passed on, quarantined with {name}"
         )
         delay = parse_duration(self._assets[asset]["spec"].get("lockDelay", "0s")).total_seconds()
-        if state in ("Expired", "Revoked") and not taken_over:
+        if state in ("Expired", "Revoked") and not taken_over and not sent_away:
             since = change.time - self._ended_at[lock["metadata"]["uid"]]
             assert since >= delay - CUT, f"{change.key.name} was passed on {since:.2f}s after {name}"
+
+    def _check_heir(self, change: Change, last: records.Term | None, new: records.Term) -> None:
+        """A lock that was handed over is followed by one that was to take over from it, if that still waits."""
+        lock = self._lock_of(last.acquisition) if last else None
+        if not self._strict.in_order or lock is None or lock["status"]["state"] not in TERMINAL:
+            return
+        if last is None or new.acquisition == last.acquisition or records.reason_of(lock) != "HandedOver":
+            return
+        name = lock["metadata"]["name"]
+        heirs = [records.acquisition_of(k) for k in self._locks.values() if k["spec"].get("takeOver") == name]
+        assert new.acquisition in heirs or not set(heirs) & self._waiting(), (
+            f"{change.key.name} was handed over from {name} to who was not to take over"
+        )
+
+    def _waiting(self) -> set[str]:
+        return {
+            records.acquisition_of(lock)
+            for lock in self._locks.values()
+            if lock.get("status", {}).get("state") in (None, "Pending")
+        }
 
     def _check_withholding(self, change: Change, term: records.Term, lock: Json | None) -> None:
         """What is kept from everybody goes to somebody when its time is over, or when somebody has looked."""
@@ -434,8 +468,11 @@ class Judges:
         if not self._strict.in_order or chosen is None:
             return
         slack = self._strict.patience
-        if "takeOver" in chosen["spec"]:
+        if "takeOver" in chosen["spec"] or chosen["spec"].get("mode") == "Maintenance":
             return
+        windows = list(self._store.objects(MAINTENANCE_WINDOWS))
+        if any(window["spec"]["leadTime"] != "0s" for window in windows):
+            return  # Who asks for too long a term before a window lets others pass.
         over = records.wait_over(chosen)
         assert over is None or change.time <= over + SKEW + slack, "granted though its wait was over"
         for other in self._locks.values():
@@ -449,6 +486,7 @@ class Judges:
             if (
                 "takeOver" in other["spec"]
                 or taken
+                or (windows and "assetName" not in other["spec"])  # One of its assets may be closed.
                 or (over is None and (self._shared(asset) or "assetName" not in other["spec"]))
             ):
                 continue
@@ -498,10 +536,12 @@ class Judges:
             )
             ends = min(latest, *itertools.chain.from_iterable(before))
             assert change.time >= ends, f"{name} ended {ends - change.time:.2f}s early"
-        reason = next(c["reason"] for c in lock["status"]["conditions"] if c["type"] == "Finished")
+        reason = records.reason_of(lock)
         if reason == "HolderGone":
             assert self._has_lost_its_pod(lock), f"{name} ended with a pod that lives"
-        if state == "Revoked" and not (reason == "AssetDeleted" and self.assets_deleted):
+        if state == "Revoked" and reason == "Maintenance":
+            assert self._sent_away & set(records.assets_of(lock)), f"{name} was sent away by no window"
+        elif state == "Revoked" and not (reason == "AssetDeleted" and self.assets_deleted):
             # One controller gave a slot back that another had already recorded: that lock may not be told any more.
             taken = self.leases_deleted_by_hand or lock["metadata"]["uid"] in self._given_back
             assert taken, f"{name} was revoked ({reason}) though nobody took its Lease"

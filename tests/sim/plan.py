@@ -19,11 +19,13 @@ class Twist(enum.StrEnum):
     REMADE_ASSET = "remade-asset"  # an asset is deleted and made anew
     RETARGETED = "retargeted"  # an asset names other targets
     FINALIZERS = "finalizers"  # somebody's finalizer keeps Leases that were deleted
+    WINDOWS = "windows"  # a maintenance window opens and closes, and is edited meanwhile
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Measures. `seconds`: so long new locks are asked for. `pace`: how long clients ponder, as a factor.
+    `outages`: so often admission does not answer for a while.
 
     Most schedules are short and dense: two or three locks in two or three seconds, with the troubles on top of each
     other. Whatever takes longer to come about is left to the few long ones.
@@ -49,6 +51,7 @@ class Plan:
     targets: int = 2
     twists: tuple[str, ...] = ()
     admission_skew: float = 0.0
+    outages: int = 0
 
     @classmethod
     def of(cls, seed: int | str) -> "Plan":
@@ -82,6 +85,7 @@ class Plan:
             targets=2 if long else rng.choice([1, 1, 2]),
             twists=tuple(map(str, rng.sample(list(Twist), rng.choice([0, 1, 1, 2])))),
             admission_skew=rng.uniform(-30, 30) if sometimes(0.1) else 0.0,
+            outages=rng.choice([1, 3]) if sometimes(0.2) else 0,
         )
 
     def has(self, twist: Twist) -> bool:

@@ -1,42 +1,24 @@
-"""What admission promises the controller, as plugins of the in-memory server: the fence, and who asks.
+"""What the policies inside the API server promise, as plugins of the in-memory one: the fence, whatever else is down.
 
-The policies and webhooks themselves are tried on a real API server; here is only what they have to come to.
+The policies themselves are tried on a real API server; here is only what they have to come to.
 """
 
-import random
-import uuid
 from collections.abc import Iterator
-from typing import Any
 
 from assetlock.core import names
 from assetlock.kube.api import Api
 from assetlock.kube.resources import POLICIES, POLICY_BINDINGS, Resource
-from assetlock.model.times import format_micro_time
 from tests.sim import failures
 from tests.sim.admission import Attributes, Plugin
 from tests.sim.kinds import ASSETLOCKS, ASSETS, LEASES
 from tests.sim.store import Json
-from tests.sim.virtual import Clock
 
 SUPERUSER = "root"
-POD_NAME = "authentication.kubernetes.io/pod-name"
-POD_UID = "authentication.kubernetes.io/pod-uid"
-_OURS = (
-    names.OWNER_ANNOTATION,
-    names.ACQUISITION_ANNOTATION,
-    names.LOCK_ANNOTATION,
-    names.TOKEN_ANNOTATION,
-)
 
 
-def plugins(clock: Clock, seed: int | str) -> list[Plugin]:
-    """All of them; `clock` is that of admission."""
-    stamps = _LeaseStamps(clock, random.Random(f"admission/{seed}"))
-    return [
-        Plugin(mutate=_name_holder),
-        Plugin(mutate=stamps.mutate, validate=_guard_leases),
-        Plugin(validate=_fence),
-    ]
+def plugins() -> list[Plugin]:
+    """All of them."""
+    return [Plugin(validate=_guard_leases), Plugin(validate=_fence)]
 
 
 def claims_on(obj: Json) -> dict[str, list[str]]:
@@ -52,7 +34,8 @@ def claims_on(obj: Json) -> dict[str, list[str]]:
     return claims
 
 
-def _is_operator(attributes: Attributes) -> bool:
+def is_operator(attributes: Attributes) -> bool:
+    """Whether the controller asks."""
     return attributes.user.name == names.CONTROLLER_USER
 
 
@@ -77,7 +60,7 @@ async def install(api: Api) -> None:
 
 def _fence(attributes: Attributes) -> None:
     """The operator's dry runs are met like a stranger's writes."""
-    old, operates = attributes.old, _is_operator(attributes) and not attributes.dry_run
+    old, operates = attributes.old, is_operator(attributes) and not attributes.dry_run
     if operates or old is None or attributes.served in (ASSETS, ASSETLOCKS, LEASES):
         return
     claims = claims_on(old)
@@ -88,68 +71,40 @@ def _fence(attributes: Attributes) -> None:
         raise _refuse(attributes, f"policy {names.TARGETS_POLICY!r}: stamps are the operator's alone")
 
 
-def _name_holder(attributes: Attributes) -> Json | None:
-    if attributes.served is not ASSETLOCKS or attributes.operation != "CREATE" or attributes.new is None:
-        return None
-    if _is_operator(attributes):
-        return None
-    user = attributes.user
-    holder = {"username": user.name}
-    if user.extra:
-        holder |= {"podName": user.extra[POD_NAME][0], "podUID": user.extra[POD_UID][0]}
-    return {**attributes.new, "spec": {**attributes.new["spec"], "holder": holder}}
-
-
-def _is_lock(obj: Json | None) -> bool:
+def is_lock(obj: Json | None) -> bool:
+    """Whether a Lease stands for a slot of an asset."""
     return obj is not None and names.ASSET_LABEL in obj["metadata"].get("labels", {})
 
 
-def _holder(obj: Json | None) -> str:
+def holder_of(obj: Json | None) -> str:
+    """Whom a Lease names; nobody while it is free, or not there."""
     return str((obj or {}).get("spec", {}).get("holderIdentity") or "")
 
 
-def _owns(attributes: Attributes, old: Json) -> bool:
+def owns(attributes: Attributes, old: Json) -> bool:
+    """Whether the Lease was made by hand, by the one who asks now."""
     annotations = old["metadata"].get("annotations", {})
     owner = annotations.get(names.OWNER_ANNOTATION)
     return names.LOCK_ANNOTATION not in annotations and owner == f"- {attributes.user.name}"
 
 
 def _guard_leases(attributes: Attributes) -> None:
-    old = attributes.old
-    if attributes.served is not LEASES or old is None or not _is_lock(old) or _is_operator(attributes):
+    """A held Lease is changed by its owner, whom whoever takes one has to name: the webhook does, if it is up."""
+    old, new = attributes.old, attributes.new
+    lock = new if old is None else old
+    if attributes.served is not LEASES or not is_lock(lock) or is_operator(attributes):
         return
     others = (SUPERUSER, names.ADMISSION_USER)
-    if _holder(old) and not _owns(attributes, old) and attributes.user.name not in others:
+    if (
+        old is not None
+        and holder_of(old)
+        and not owns(attributes, old)
+        and attributes.user.name not in others
+    ):
         raise _refuse(attributes, "Locked")
-
-
-class _LeaseStamps:
-    def __init__(self, clock: Clock, rng: random.Random) -> None:
-        self._clock = clock
-        self._random = rng
-
-    def mutate(self, attributes: Attributes) -> Json | None:
-        """Owner, acquisition and times are not the client's to say."""
-        old, new = attributes.old, attributes.new
-        if attributes.served is not LEASES or new is None or not _is_lock(new) or _is_operator(attributes):
-            return None
-        before = old["metadata"].get("annotations", {}) if old else {}
-        spec: dict[str, Any] = {**new.get("spec", {})}
-        now = format_micro_time(self._clock.now())
-        ours: dict[str, str] = {}
-        if _holder(new) and _holder(new) != _holder(old):
-            acquisition = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
-            ours = {
-                names.OWNER_ANNOTATION: f"- {attributes.user.name}",
-                names.ACQUISITION_ANNOTATION: acquisition,
-            }
-            transitions = old["spec"].get("leaseTransitions", 0) + 1 if old else 0
-            spec |= {"acquireTime": now, "renewTime": now, "leaseTransitions": transitions}
-        elif old is not None and _holder(new):
-            ours = {key: before[key] for key in _OURS if key in before}
-            alive = _owns(attributes, old) or attributes.user.name == names.ADMISSION_USER
-            renewed = now if alive else old["spec"].get("renewTime")
-            spec |= {"acquireTime": old["spec"].get("acquireTime"), "renewTime": renewed}
-        annotations = {k: v for k, v in new["metadata"].get("annotations", {}).items() if k not in _OURS}
-        metadata = {**new["metadata"], "annotations": annotations | ours}
-        return {**new, "metadata": metadata, "spec": spec}
+    if holder_of(new) and holder_of(new) != holder_of(old):
+        owner = (new or {})["metadata"].get("annotations", {}).get(names.OWNER_ANNOTATION)
+        if owner != f"- {attributes.user.name}":
+            raise _refuse(
+                attributes, f"the annotation {names.OWNER_ANNOTATION} must name who takes the Lease"
+            )

@@ -8,6 +8,9 @@ from assetlock.model.durations import parse_duration
 from tests.sim.store import Change, Json
 from tests.sim.virtual import EPOCH
 
+FUTURE = 7200.0
+"""No clock of those who write times is ahead by that many seconds; a client's own times may be by years."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Announced:
@@ -22,17 +25,22 @@ class Announced:
     lock: str | None
     alone: bool = False
     late: bool = False
+    maintainers: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Term:
-    """What a Lease records: whose it is and until when."""
+    """What a Lease records: whose it is and until when; not to be `believed` where admission has not set the times.
+
+    Such a term counts from when a controller sees it first, hence `ends` no earlier than it says here.
+    """
 
     acquisition: str
     ends: float
     user: str = ""
     renewed: float = 0.0
     withheld: bool = False
+    believed: bool = True
 
 
 def assets_of(lock: Json) -> list[str]:
@@ -50,6 +58,16 @@ def tokens_of(lock: Json) -> dict[str, int]:
     return {one["name"]: one["fencingToken"] for one in status["assets"]}
 
 
+def reason_of(lock: Json) -> str:
+    """Why it ended."""
+    return next(c["reason"] for c in lock["status"]["conditions"] if c["type"] == "Finished")
+
+
+def maintainers_of(told: Json) -> tuple[str, ...]:
+    """The users that a lock's spec, or a holder on an Asset, names beside the holder."""
+    return tuple(subject["name"] for subject in told.get("maintainers") or ())
+
+
 def acquisition_of(lock: Json) -> str:
     uid, attempt = lock["metadata"]["uid"], lock.get("status", {}).get("attempt")
     return f"{uid}.{attempt}" if attempt else str(uid)
@@ -63,10 +81,14 @@ def seconds(text: str) -> float:
     return (datetime.datetime.fromisoformat(text) - EPOCH).total_seconds()
 
 
+def made_at(obj: Json) -> float:
+    return seconds(obj["metadata"]["creationTimestamp"])
+
+
 def wait_over(lock: Json) -> float | None:
     """The latest moment at which its wait is over; `None` when it does not wait at all."""
     wait = parse_duration(lock["spec"].get("wait", "0s")).total_seconds()
-    return seconds(lock["metadata"]["creationTimestamp"]) + 1.0 + wait if wait else None
+    return made_at(lock) + 1.0 + wait if wait else None
 
 
 def rank(lock: Json) -> tuple[int, str, str]:
@@ -84,17 +106,21 @@ def term(change: Change, longest_hold: float) -> Term | None:
         return None
     annotations = lease["metadata"].get("annotations", {})
     owner, withheld = (annotations.get(names.OWNER_ANNOTATION, ""), names.WITHHELD_ANNOTATION in annotations)
-    ends = seconds(spec["renewTime"]) + spec["leaseDurationSeconds"]
-    if not withheld:
-        ends = min(ends, seconds(spec["acquireTime"]) + longest_hold)
+    told = [spec.get("renewTime"), spec.get("acquireTime")]
+    believed = all(told) and max(map(seconds, told)) <= change.time + FUTURE
+    renewed, acquired = map(seconds, told) if believed else (change.time, made_at(lease))
+    ends = renewed + spec["leaseDurationSeconds"]
+    if not withheld and names.WINDOW_USER_PREFIX not in owner:
+        ends = min(ends, acquired + longest_hold)
     elif owner.endswith("quarantine"):
         ends = float("inf")
     return Term(
         annotations.get(names.ACQUISITION_ANNOTATION) or lease["metadata"]["uid"],
         ends,
         owner.partition(" ")[2],
-        seconds(spec["renewTime"]),
+        renewed,
         withheld,
+        believed,
     )
 
 

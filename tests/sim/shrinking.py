@@ -20,11 +20,13 @@ _PLAINER: tuple[tuple[str, Any], ...] = (
     ("skews", (0.0, 0.0)),
     ("jumps", 0),
     ("admission_skew", 0.0),
+    ("outages", 0),
     ("meddling", False),
     ("crashes", 0),
     ("freezes", 0),
     ("crashes", 1),
     ("freezes", 1),
+    ("outages", 1),
     ("elected", False),
     ("jobs", 0),
     ("lockers", 1),
@@ -76,7 +78,9 @@ def smallest(failure: Failure, play: Play) -> Failure:
     """The plainest schedule found that still fails, be it in another way."""
     for name, value in _PLAINER:
         present = getattr(failure.schedule.plan, name)
-        if present != value and not (name in ("crashes", "freezes", "lockers") and present < value):
+        if present != value and not (
+            name in ("crashes", "freezes", "outages", "lockers") and present < value
+        ):
             plan = dataclasses.replace(failure.schedule.plan, **{name: value})
             failure = _tried(dataclasses.replace(failure.schedule, plan=plan), play) or failure
     for twist in failure.schedule.plan.twists:

@@ -25,6 +25,7 @@ from tests.sim.clients import (
     resize,
     users_of,
 )
+from tests.sim.closures import Closures
 from tests.sim.faults import WatchTrouble
 from tests.sim.judges import Judges
 from tests.sim.kinds import ASSETS, CONFIGMAPS, LEASES, NAMESPACES
@@ -34,6 +35,7 @@ from tests.sim.server import Request
 from tests.sim.shrinking import Schedule
 from tests.sim.store import Change, encode
 from tests.sim.virtual import VirtualLoop
+from tests.sim.webhooks import Webhooks
 from tests.sim.world import Process, World, simulate
 
 SETTLE_LIMIT = 150.0
@@ -52,6 +54,7 @@ class Story:
         if plan.joint:
             self._assets, self._targets = ["vm", "db", "web"], [*self._targets, "page"]
         self.judges = Judges(world.server.store, plan.strictness)
+        self.webhooks = Webhooks(virtual.Clock(world.loop, skew=plan.admission_skew), world.seed)
         self.operators: list[tuple[Operator, Process]] = []
         self._stricken: set[Operator] = set()
         self._left = {"crash": plan.crashes, "freeze": plan.freezes}
@@ -68,6 +71,7 @@ class Story:
         stage = twists.Stage(world, board, plan, self._assets, self._random("twists"))
         looking = asyncio.create_task(twists.end_quarantines(stage)) if plan.has(Twist.QUARANTINE) else None
         acting = [asyncio.create_task(self._jump())] if plan.jumps else []
+        acting += [asyncio.create_task(self._shut_admission_down())] if plan.outages else []
         if plan.meddling:
             meddling = delete_leases(world, board, self._random("meddling"), self._assets, plan)
             acting.append(asyncio.create_task(meddling))
@@ -88,9 +92,8 @@ class Story:
         assert isinstance(world.loop, VirtualLoop)
         if plan.freezes:
             freezing.install(world.loop)
-        world.judges.append(self.judges)
-        clock = virtual.Clock(world.loop, skew=plan.admission_skew)
-        world.server.writer.plugins += policies.plugins(clock, world.seed)
+        world.judges += [self.judges, Closures(world.server.store, plan.strictness)]
+        world.server.writer.plugins += [*self.webhooks.plugins(), *policies.plugins()]
         await self._set_up()
         for number, skew in enumerate(plan.skews):
             operator = Operator(world.seed, elected=plan.elected, freezes=plan.freezes > 0)
@@ -199,6 +202,17 @@ class Story:
             _, process = rng.choice(self.operators)
             process.clock.jump(rng.uniform(-3600, 3600))
 
+    async def _shut_admission_down(self) -> None:
+        rng, pace = self._random("outages"), self._plan.pace
+        try:
+            for _ in range(self._plan.outages):
+                await asyncio.sleep(rng.uniform(0, 2) * pace)
+                self.webhooks.up = False
+                await asyncio.sleep(rng.choice([0.1, 1.0, 3.0]) * pace)
+                self.webhooks.up = True
+        finally:
+            self.webhooks.up = True
+
     async def _settle(self, clients: list[Process], stage: twists.Stage) -> None:
         """All trouble ends; what was asked for is granted or fails, and nothing of it stays."""
         self._left = {}
@@ -210,6 +224,7 @@ class Story:
             assert loop.time() < begun + SETTLE_LIMIT, f"after {SETTLE_LIMIT}s there are still {left}"
             await asyncio.sleep(1.0)
             await twists.let_leases_go(stage)
+            await twists.clear_windows_away(stage)
 
     def _may_be_forgotten(self, target: str) -> bool:
         """A controller that starts does not look for stamps among kinds that no asset names any more."""

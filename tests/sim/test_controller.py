@@ -59,8 +59,7 @@ def test_the_judges_see_a_write_that_the_fence_should_have_refused(monkeypatch: 
         if attributes.dry_run:
             policies._fence(attributes)
 
-    weak = [Plugin(mutate=policies._name_holder), Plugin(validate=fence_trials)]
-    monkeypatch.setattr(policies, "plugins", lambda clock, seed: weak)
+    monkeypatch.setattr(policies, "plugins", lambda: [Plugin(validate=fence_trials)])
     with pytest.raises(Broken, match=r"wrote \w+ while"):
         for seed in range(20):
             play(Schedule(seed, dataclasses.replace(CALM, seconds=10.0, lockers=2)))

@@ -9,7 +9,7 @@ import pytest
 
 from assetlock.core import names
 from assetlock.kube.resources import PODS
-from tests.sim import policies
+from tests.sim import webhooks
 from tests.sim.admission import ADMIN, User
 from tests.sim.clients import NAMESPACE, send
 from tests.sim.kinds import PODS as SERVED_PODS
@@ -40,7 +40,7 @@ class Pods:
         await self.says(name, "Running")
         pod = _pod(self._told.world.server.store, name)
         assert pod is not None
-        extra = {policies.POD_NAME: [name], policies.POD_UID: [pod["metadata"]["uid"]]}
+        extra = {webhooks.POD_NAME: [name], webhooks.POD_UID: [pod["metadata"]["uid"]]}
         return User(f"system:serviceaccount:{NAMESPACE}:{name}", extra=extra)
 
     async def says(self, name: str, phase: str) -> None:

@@ -1,19 +1,31 @@
 """What some schedules have besides, and who sees to it: see `plan.Twist`."""
 
 import asyncio
+import datetime
 import random
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from assetlock.core import names
-from assetlock.kube.resources import ASSETLOCKS, ASSETS, CONFIG_MAPS, JOBS, LEASES, NODES, PODS
+from assetlock.kube.resources import (
+    ASSETLOCKS,
+    ASSETS,
+    CONFIG_MAPS,
+    JOBS,
+    LEASES,
+    MAINTENANCE_WINDOWS,
+    NODES,
+    PODS,
+)
+from assetlock.model.times import format_time
 from tests.sim import kinds
 from tests.sim.admission import ADMIN, User
 from tests.sim.client import Client
 from tests.sim.clients import MERGE, NAMESPACE, Board, send
 from tests.sim.plan import Plan, Twist
-from tests.sim.policies import POD_NAME, POD_UID, SUPERUSER
+from tests.sim.policies import SUPERUSER
 from tests.sim.store import Json
+from tests.sim.webhooks import POD_NAME, POD_UID
 from tests.sim.world import World
 
 FINALIZER = "example.com/keeps"
@@ -70,6 +82,7 @@ def actors(plan: Plan) -> Iterator[Actor]:
         Twist.REMADE_ASSET: _remake_asset,
         Twist.RETARGETED: _retarget,
         Twist.FINALIZERS: _keep_leases,
+        Twist.WINDOWS: _close,
     }
     return (actor for twist, actor in known.items() if plan.has(twist))
 
@@ -172,6 +185,53 @@ async def _keep_leases(stage: Stage) -> None:
         await stage.pause(1)
         await send(stage.root, "PATCH", path, {"metadata": {"finalizers": [FINALIZER]}}, MERGE)
         await stage.pause(2)
+
+
+async def _close(stage: Stage) -> None:
+    """A window that lasts a few seconds, and what people do to it. It may outlast the schedule's time of acting."""
+    rng, path = stage.random, MAINTENANCE_WINDOWS.path(NAMESPACE)
+    await stage.pause(1)
+    for number in range(2):
+        name = f"freeze-{number}"
+        window: Json = {
+            "apiVersion": names.API_VERSION,
+            "kind": "MaintenanceWindow",
+            "metadata": {"name": name},
+        }
+        assets = stage.assets if rng.random() < 0.3 else [rng.choice(stage.assets)]
+        window["spec"] = {
+            "assetNames": assets,
+            "kind": rng.choice(["Block", "Block", "Allow"]),
+            "whenHeld": rng.choice(["Wait", "Revoke", "Revoke", "Skip"]),
+            "leadTime": rng.choice(["0s", "0s", "2s"]),
+            "maintainers": rng.choice([[], [{"kind": "User", "name": "user-0"}]]),
+            **_times(stage),
+        }
+        await send(stage.root, "POST", path, window)
+        await stage.pause(3)
+        match rng.choice(["leave", "leave", "suspend", "move", "delete"]):
+            case "suspend":
+                await send(stage.root, "PATCH", f"{path}/{name}", {"spec": {"suspend": True}}, MERGE)
+            case "move":
+                await send(stage.root, "PATCH", f"{path}/{name}", {"spec": _times(stage)}, MERGE)
+            case "delete":
+                await send(stage.root, "DELETE", f"{path}/{name}")
+
+
+async def clear_windows_away(stage: Stage) -> None:
+    """Somebody deletes windows that are over: outside an `Allow` window the asset would stay closed for ever."""
+    now = stage.world.server.clock.now()
+    for window in list(stage.world.server.store.objects(kinds.MAINTENANCE_WINDOWS)):
+        if datetime.datetime.fromisoformat(window["spec"]["end"]) < now:
+            path = MAINTENANCE_WINDOWS.path(NAMESPACE, window["metadata"]["name"])
+            await send(stage.root, "DELETE", path)
+
+
+def _times(stage: Stage) -> Json:
+    now, rng = stage.world.server.clock.now(), stage.random
+    start = now + datetime.timedelta(seconds=rng.choice([-1, 0, 1, 2]))
+    end = start + datetime.timedelta(seconds=rng.choice([1, 3, 5]))
+    return {"start": format_time(start), "end": format_time(end)}
 
 
 async def let_leases_go(stage: Stage) -> None:
