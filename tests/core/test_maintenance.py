@@ -314,6 +314,18 @@ def test_edited_maintainers_are_swapped_without_a_gap(world: World) -> None:
     assert len(window_locks(world)) == 1
 
 
+def test_an_asset_that_is_being_deleted_keeps_the_lock_of_its_window_whatever_is_edited(world: World) -> None:
+    world.schedule("freeze", **once(1, 3))
+    pass_until(world, 2)
+    (held,) = window_locks(world)
+    assert world.asset is not None
+    world.asset["metadata"] |= {"deletionTimestamp": at(2), "finalizers": ["example.com/keeps"]}
+    world.schedule("freeze", **once(1, 3), maintainers=[{"kind": "User", "name": "ada"}])
+    world.settle()
+    assert window_locks(world) == [held]
+    assert world.state(held) == "Held"
+
+
 def test_a_second_window_that_ends_later_goes_on_where_the_first_ends(world: World) -> None:
     world.schedule("freeze", **once(1, 3))
     world.schedule("patch", **once(2, 5), maintainers=[{"kind": "User", "name": "ada"}])

@@ -36,7 +36,7 @@ MUTANTS = (
         "yield fired",
     ),
     Mutant(
-        "free an asset before the changed lock of its window is in line",
+        "open a closed asset that is being deleted when its window is edited",
         "core/windowlocks.py",
         "others = [lock for lock in own if lock is not present] if present else []",
         "others = [lock for lock in own if lock is not present]",
