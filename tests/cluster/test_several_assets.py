@@ -72,6 +72,7 @@ def test_any_of_a_pool_are_held_and_a_new_label_counts_for_who_waits(operated: O
     until(lambda: operated.get("alk", "patient").get("status", {}).get("queuePosition") == 1, "it waits")
     operated.kubectl("label", "asset", "three", "pool=x")
     operated.wait("alk/patient", "condition=Acquired")
+    assert '"pool":"x"' in operated.kubectl("get", "alk", "patient").stdout
     names = ["get", "alk", "patient", "-o", "jsonpath={.status.assets[*].name}"]
     assert operated.kubectl(*names, user="alice").stdout == "one three"
     assert operated.write("c", "alice").returncode == 0

@@ -50,7 +50,7 @@ KINDS = (
         "assetlocks",
         "alk",
         columns=(
-            ("Asset", "string", ".spec['assetName','assetNames']"),
+            ("Asset", "string", ".spec['assetName','assetNames','assetSelector']"),
             ("State", "string", ".status.state"),
             ("Holder", "string", ".spec.holder.username"),
             ("Position", "integer", ".status.queuePosition"),
