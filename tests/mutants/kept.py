@@ -118,6 +118,7 @@ MUTANTS = (
         "core/selection.py",
         "return value is None or value not in requirement.values",
         "return value is not None and value not in requirement.values",
+        first="tests/core/test_selection.py",
     ),
     Mutant(
         "believe a proof although the policy has just changed",
@@ -172,6 +173,7 @@ MUTANTS = (
         "core/ending.py",
         "return confirm_leases((*acquisition.tenure.leases, *acquisition.tenure.elsewhere))",
         "return ()",
+        first="tests/sim/test_controller.py",
     ),
     Mutant(
         "take a holder off the Asset without looking for its Lease",
@@ -184,12 +186,14 @@ MUTANTS = (
         "controller/controller.py",
         "            for key in known:\n                self._queue.add(key)\n",
         "            pass\n",
+        first="tests/sim/test_controller.py",
     ),
     Mutant(
         "never list again",
         "controller/controller.py",
         "                tasks.create_task(self._keep_listing())\n",
         "",
+        first="tests/sim/test_controller.py",
     ),
     Mutant(
         "believe a conflict without reading what is there",

@@ -6,7 +6,7 @@ import dataclasses
 
 LONG = ("tests/core/test_selection.py", "tests/core/test_calendars.py", "tests/core/test_properties.py")
 QUICK = ("tests/controller", "tests/kube", "tests/admission", "tests/core")
-THOROUGH = (*LONG, "tests/fuzz", "tests/exhaustive", "tests/sim/test_controller.py")
+THOROUGH = ("tests/sim/test_controller.py", "tests/exhaustive", *LONG, "tests/fuzz")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
