@@ -98,7 +98,7 @@ class Lock(RuleBasedStateMachine):
 
     @rule()
     def fall_asleep_with_a_decision(self) -> None:
-        self.sleeping = list(decide(self.world.observe()).writes)
+        self.sleeping = list(self.world.decided().writes)
 
     @rule()
     def wake_up(self) -> None:
@@ -111,7 +111,7 @@ class Lock(RuleBasedStateMachine):
     def work_and_crash(self, steps: int) -> None:
         """Each decision anew from what is there: a crash between two writes is no different."""
         for _ in range(steps):
-            for write in decide(self.world.observe()).writes[:1]:
+            for write in self.world.decided().writes[:1]:
                 self.world.apply(write)
 
     @rule(steps=st.integers(1, 6))
@@ -187,8 +187,37 @@ class Semaphore(Lock):
         self.world.resize(capacity)
 
 
+class Retargeted(Lock):
+    """One asset that comes to name objects of other kinds, locked or not; controllers look only where it tells."""
+
+    @initialize()
+    def begin(self) -> None:
+        super().begin()
+        self.world.secret = {"password"}
+        self.world.make_target("password")
+        self.ask("a", wait="10m", priority=0)
+        self.world.settle()
+
+    @rule(named=st.sampled_from([(), ("app", "db"), ("password",), ("app", "password")]))
+    def retarget(self, named: tuple[str, ...]) -> None:
+        self.world.retarget(*named)
+
+    @rule()
+    def settle(self) -> None:
+        super().settle()
+        named = {target.name for target in self.world.observe().asset.spec.targets}
+        strays = [name for name in self.world.targets if name not in named and self.world.stamped_users(name)]
+        assert not strays, "stamped for an asset that does not name them"
+
+    def make_the_asset_anew_or_not_at_all(self) -> None:
+        """Not here: what a deleted asset has named is forgotten with it."""
+
+    def wake_up(self) -> None:
+        """Not here: who has slept through the next lock knows by itself what it stamps then."""
+
+
 LONG = settings(
     max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
-TestLock, TestSemaphore = Lock.TestCase, Semaphore.TestCase
-TestLock.settings = TestSemaphore.settings = LONG
+TestLock, TestSemaphore, TestRetargeted = Lock.TestCase, Semaphore.TestCase, Retargeted.TestCase
+TestLock.settings = TestSemaphore.settings = TestRetargeted.settings = LONG

@@ -53,6 +53,7 @@ class World:
     targets: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     spaces: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     scalable: set[str] = dataclasses.field(default_factory=set)
+    secret: set[str] = dataclasses.field(default_factory=set)
     problems: dict[str, str] = dataclasses.field(default_factory=dict)
     pods: dict[str, Fate] = dataclasses.field(default_factory=dict)
     windows: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
@@ -77,9 +78,15 @@ class World:
 
     def make_asset(self, *targets: str, **spec: Any) -> None:
         status = {"lockState": "Unlocked", "holders": [], "queue": [], "queueLength": 0, "fencingToken": 0}
-        named = [{"apiVersion": "v1", "kind": "ConfigMap", "name": name} for name in targets]
-        spec = {"type": "VM", "targets": named, **spec}
+        spec = {"type": "VM", "targets": list(map(self._by_name, targets)), **spec}
         self.asset = {"metadata": self._meta(self.name), "spec": spec, "status": status}
+
+    def retarget(self, *targets: str) -> None:
+        """Have the asset name these from now on."""
+        assert self.asset is not None
+        self.asset["spec"]["targets"] = list(map(self._by_name, targets))
+        self.asset["metadata"]["generation"] += 1
+        self._touch(self.asset)
 
     def make_target(self, name: str, *, scales: bool = False) -> None:
         self.targets[name] = {"metadata": self._meta(name)}
@@ -227,7 +234,7 @@ class World:
     def observe(self) -> Observation:
         asset = Asset.model_validate(self.asset) if self.asset else None
         named = [target.name for target in asset.spec.targets] if asset else []
-        names_of_targets = [*named, *(name for name in self.targets if name not in named)]
+        others = [name for name in self.targets if name not in named and self._is_watched(name, asset)]
         return Observation(
             now=self.now,
             namespace=NAMESPACE,
@@ -241,17 +248,29 @@ class World:
             locks_seen=dict(self.seen),
             pods=dict(self.pods),
             windows=tuple(MaintenanceWindow.model_validate(raw) for raw in self.windows.values()),
-            targets=tuple(self._target(name, name in named) for name in names_of_targets),
+            targets=tuple(self._target(name, name in named) for name in [*named, *others]),
             namespaces=tuple(map(self._space, self.spaces)),
             revocation=self.revocation,
         )
+
+    def decided(self) -> d.Decision:
+        """What the controller does next; it stamps only where the Asset lists that its stamps may be."""
+        observation = self.observe()
+        decision = decide(observation)
+        listed = observation.asset.status.fenced_places if observation.asset else []
+        places = [(place.api_version, place.kind, place.namespace) for place in listed]
+        for write in decision.writes:
+            if isinstance(write, d.PatchTarget) and any(write.patch["metadata"]["annotations"].values()):
+                target, namespace = write.target.target, write.target.namespace
+                assert (target.api_version, target.kind, namespace) in places, f"{target} is not listed"
+        return decision
 
     def revoke(self, by: str = "root", *, steps: int = 200) -> list[d.Write]:
         """End what holds the lock now as somebody does without an operator, and be gone; gives the writes."""
         self.revocation = revocation_of(self.observe(), by)
         done: list[d.Write] = []
         for _ in range(steps):
-            for write in decide(self.observe()).writes[:1]:
+            for write in self.decided().writes[:1]:
                 self.apply(write)
                 done.append(write)
         self.revocation = None
@@ -261,7 +280,7 @@ class World:
         """Decide and apply until nothing is left to do; gives the writes."""
         done: list[d.Write] = []
         for _ in range(most):
-            decision = decide(self.observe())
+            decision = self.decided()
             if not decision.writes:
                 return done
             for write in decision.writes:
@@ -332,7 +351,7 @@ class World:
                 self._check_lock(name, old["status"], lock["status"])
         for name in held:
             user = self.locks[name]["spec"]["holder"]["username"]
-            for target in self.targets:
+            for target in set(self.targets) & set(self._named()):
                 stamped = self.stamped_users(target)
                 assert not stamped or user in stamped, f"{name} is Held, {target} stamped for others"
                 assert len(stamped) <= max(self.capacity, len(before.stamped_users(target))), (
@@ -462,9 +481,19 @@ class World:
     def _seen_at(self, slot: int) -> datetime.datetime:
         return self.terms[slot][1] if slot in self.terms else self.now
 
+    def _by_name(self, name: str) -> dict[str, str]:
+        return {"apiVersion": "v1", "kind": "Secret" if name in self.secret else "ConfigMap", "name": name}
+
+    def _is_watched(self, name: str, asset: Asset | None) -> bool:
+        """Whether a process that has just started would look at objects like this one."""
+        if asset is None:
+            return True
+        kinds = {each.kind for each in (*asset.spec.targets, *asset.status.fenced_places)}
+        return self._by_name(name)["kind"] in kinds
+
     def _target(self, name: str, wanted: bool) -> ObservedTarget:
         raw = self.targets.get(name)
-        target = Target(api_version="v1", kind="ConfigMap", name=name)
+        target = Target.model_validate(self._by_name(name))
         if self.problems.get(name):
             return ObservedTarget(target, problem=self.problems.get(name), wanted=wanted)
         meta = copy.deepcopy(raw["metadata"]) if raw else {}

@@ -58,6 +58,7 @@ def check_world(world: World) -> None:
 
     Whoever is about to be told may be let in already, and where several hold, one that has just ended still.
     """
+    _check_places(world)
     holders, capacity = _announced(world), capacity_of(world)
     taken = sum(holder.slots for holder in holders)
     _demand(taken <= capacity, f"{len(holders)} hold at once: {_named(holders)}")
@@ -69,6 +70,16 @@ def check_world(world: World) -> None:
         let_in = f"{_named(holders)} hold; {place} lets in {sorted(admitted) if admitted is not None else 'anybody'}"
         _demand(admitted is not None and admitted >= told, let_in)
         _demand(taken < capacity or admitted == told, let_in)
+
+
+def _check_places(world: World) -> None:
+    """A stamp is only where the Asset lists that one may be."""
+    asset = world.get(THE_ASSET)
+    listed = parsed(asset)["status"].get("fencedPlaces") if asset else []
+    for place, text in world.under("target/"):
+        _demand(
+            bool(listed) or not _is_stamped(text), f"{place} is stamped, and the asset lists no such place"
+        )
 
 
 def check_decision(world: World, plan: Plan) -> None:
@@ -227,6 +238,10 @@ def announced_in(world: World) -> list[int]:
 
 def _named(holders: list[Holder]) -> str:
     return ", ".join(f"{holder.user} ({holder.token})" for holder in holders)
+
+
+def _is_stamped(target: str) -> bool:
+    return names.stamp_key(ASSET, NAMESPACE) in parsed(target)["metadata"].get("annotations", {})
 
 
 def _admitted(target: Json) -> set[tuple[int, str]] | None:

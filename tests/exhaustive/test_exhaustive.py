@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from assetlock.core import acquisition, decide, ending, fencing, granting, maintaining, names, terms
+from assetlock.core import acquisition, decide, ending, fencing, granting, maintaining, names, places, terms
 from assetlock.core.closed import Gate
 from assetlock.core.decision import ConfirmLease
 from assetlock.core.identity import Identity
@@ -56,6 +56,13 @@ def test_an_announcement_before_the_stamp_is_found(other_rules: pytest.MonkeyPat
     rules[stamp], rules[announce] = rules[announce], rules[stamp]
     other_rules.setattr(decide, "_RULES", tuple(rules))
     with pytest.raises(Found, match=r"hold; target/app lets in anybody"):
+        explore(MIXES["three Exclusive locks"], most_depth=DEPTH)
+
+
+def test_a_stamp_where_the_asset_lists_none_is_found(other_rules: pytest.MonkeyPatch) -> None:
+    leave_out(other_rules, fencing.list_places)
+    other_rules.setattr(places, "fenced", lambda _: [])
+    with pytest.raises(Found, match="target/app is stamped, and the asset lists no such place"):
         explore(MIXES["three Exclusive locks"], most_depth=DEPTH)
 
 

@@ -54,6 +54,12 @@ MUTANTS = (
         "",
     ),
     Mutant(
+        "forget where stamps are once a locked asset names other kinds",
+        "core/places.py",
+        "grown = listed | needed if locked else needed",
+        "grown = needed",
+    ),
+    Mutant(
         "believe a stamp that was written for another object",
         "core/stamp.py",
         "return stamp if stamp and stamp.uid == uid else None",

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Sequence
 from typing import Literal
 
-from assetlock.core import glass, joint, names, reporting, vain
+from assetlock.core import glass, joint, names, places, reporting, vain
 from assetlock.core.acquisition import Acquisition
 from assetlock.core.decision import Happening, WriteAssetStatus
 from assetlock.core.identity import QUARANTINE
@@ -41,6 +41,7 @@ def status_of(situation: Situation, holders: Sequence[Holder], token: int) -> As
         queue_length=len(waiters),
         fencing_token=max(token, asset.status.fencing_token),
         fenced_targets=_fenced(situation) if holders else 0,
+        fenced_places=places.fenced(situation) if holders else asset.status.fenced_places,
         last_patched_by=asset.status.last_patched_by,
         last_patch_time=asset.status.last_patch_time,
         broken_glass=glass.shown(asset.status.broken_glass, observation.now),

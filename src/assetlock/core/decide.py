@@ -3,7 +3,8 @@
 A grant is four writes in this order: claim the Lease, record the token, stamp the targets, announce; an Exclusive
 lock claims the Leases of all slots. The end of a lock goes the other way: the AssetLock becomes terminal, then its
 Leases pass on or go, then the stamps are replaced or removed. Where targets have subresources, a guard on their
-namespace goes up before the stamps and comes down after them. Each rule looks for one of these steps; the first that
+namespace goes up before the stamps and comes down after them. The record says too where stamps will be; where that
+changes meanwhile, the Asset says so before the next stamp. Each rule looks for one of these steps; the first that
 finds something to do decides, and the caller observes again. So a crash between any two steps leaves nothing but the
 next step to do.
 """
@@ -58,6 +59,7 @@ _RULES: tuple[Callable[[Situation], Decision | None], ...] = (
     withholding.withhold,
     granting.pass_on,
     granting.record,
+    fencing.list_places,
     guarding.put_up,
     fencing.stamp,
     granting.announce,

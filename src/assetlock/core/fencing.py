@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assetlock.core import asset_status, names
+from assetlock.core import asset_status, names, places
 from assetlock.core.acquisition import Acquisition
 from assetlock.core.confirming import (
     confirm_former_gone,
@@ -22,6 +22,15 @@ from assetlock.core.identity import MAINTENANCE, Identity
 from assetlock.core.observation import ObservedTarget
 from assetlock.core.situation import Situation
 from assetlock.core.stamp import Stamp, StampedHolder
+
+
+def list_places(situation: Situation) -> Decision | None:
+    """Say on the Asset where its targets are, before one is stamped where none was when the holders were recorded."""
+    asset = situation.observation.asset
+    if asset is None or not admitted(situation)[0] or not places.lacks_any(situation):
+        return None
+    status = asset_status.status_of(situation, asset.status.holders, situation.mark)
+    return Decision(writes=(asset_status.write(situation, status),))
 
 
 def stamp(situation: Situation) -> Decision | None:

@@ -16,6 +16,9 @@ from assetlock.model.subject import Subject
 MOST_SELECTED = 500
 """So many objects one selector may select; each is a write at the beginning of a lock and one at its end."""
 
+MOST_PLACES = 256
+"""So many are kept in an Asset's status; of more, only those that are needed still."""
+
 MOST_SLOTS = 64
 """No asset has a larger capacity: each holder stands in the asset's status and on every target."""
 
@@ -178,6 +181,16 @@ class QueueEntry(Model):
     since: Time | None = Field(None, description="Since when it waits.")
 
 
+class FencedPlace(Model):
+    """Where objects of one kind are."""
+
+    api_version: str = Field(max_length=317, description="The kind's API group and version.")
+    kind: str = Field(max_length=63, description="The kind of object.")
+    namespace: str | None = Field(
+        None, max_length=63, description="The namespace; none for cluster-wide kinds."
+    )
+
+
 class BrokenGlass(Model):
     """A write that went through the lock by the group assetlock:break-glass."""
 
@@ -199,6 +212,12 @@ class AssetStatus(Model):
     fencing_token: int = Field(0, ge=0, description="The highest token given so far. It never goes down.")
     fenced_targets: int = Field(
         0, ge=0, description="How many objects are fenced; none while nobody holds the lock."
+    )
+    fenced_places: list[FencedPlace] = Field(
+        default_factory=list,
+        max_length=MOST_PLACES,
+        description="Where its stamps may be, since it was last locked: the targets' places, and those of what it "
+        "named earlier.",
     )
     last_patched_by: str | None = Field(None, max_length=1024, description="The last holder that wrote.")
     last_patch_time: Time | None = Field(None, description="When that was.")
