@@ -65,6 +65,26 @@ def test_a_lock_that_expired_while_the_operator_was_dead_ends_when_it_is_back(op
     until(lambda: operated.write("app", "bob").returncode == 0, "bob may write again")
 
 
+def test_what_a_locked_asset_no_longer_names_is_freed_although_the_operator_was_dead_when_it_changed(
+    operated: Operated,
+) -> None:
+    operated.kubectl("create", "secret", "generic", "password")
+    operated.asset("vm-1", "app")
+    rights = ("--verb=get,patch,update", "--resource=assets.assetlock.dev,secrets")
+    operated.kubectl("create", "role", "editor", *rights)
+    operated.kubectl("create", "rolebinding", "editor", "--role=editor", "--user=alice")
+    operated.held("first")
+    operated.stack.kill(Part.CONTROLLER)
+    targets = [{"apiVersion": "v1", "kind": "Secret", "name": "password"}]
+    patch = json.dumps({"spec": {"targets": targets}})
+    operated.kubectl("patch", "asset", "vm-1", "--type=merge", f"--patch={patch}", user="alice")
+    assert not operated.unfenced("app")
+    operated.stack.restart(Part.CONTROLLER)
+    until(lambda: operated.unfenced("app"), "nobody names it any more")
+    assert operated.get("alk", "first")["status"]["state"] == "Held"
+    assert "labels" in operated.get("secret", "password")["metadata"]
+
+
 @pytest.mark.parametrize("moment", range(5))
 def test_a_grant_interrupted_anywhere_is_finished_by_the_next_process(
     operated: Operated, moment: int

@@ -226,13 +226,14 @@ class Story:
             await twists.let_leases_go(stage)
             await twists.clear_windows_away(stage)
 
-    def _may_be_forgotten(self, target: str) -> bool:
-        """A controller that starts does not look for stamps among kinds that no asset names any more."""
+    def _went_with_its_asset(self, target: str) -> bool:
+        """What a deleted asset has fenced, and the one made anew does not name, is forgotten by who starts then."""
         plan = self._plan
         started_anew = plan.crashes > 0 or plan.freezes > 0 or plan.elected
         assets = self._world.server.store.objects(ASSETS)
         named = {each["name"] for asset in assets for each in asset["spec"]["targets"]}
-        return plan.has(Twist.RETARGETED) and started_anew and target not in named
+        remade = plan.has(Twist.RETARGETED) and plan.has(Twist.REMADE_ASSET)
+        return remade and started_anew and target not in named
 
     def _left_over(self, clients: list[Process]) -> list[str]:
         store = self._world.server.store
@@ -241,7 +242,7 @@ class Story:
         for key, _ in store.select(LEASES):
             left += [f"Lease {key.name}"] if key.name.startswith("asset.") else []
         for key, version in store.select(CONFIGMAPS):
-            if policies.claims_on(version.obj) and not self._may_be_forgotten(key.name):
+            if policies.claims_on(version.obj) and not self._went_with_its_asset(key.name):
                 left.append(f"stamps on {key.name}")
         for key, version in store.select(NAMESPACES):
             left += [f"guards on {key.name}"] if version.obj["metadata"].get("annotations") else []

@@ -20,8 +20,8 @@ class Place:
     namespace: str | None
 
 
-Claim = tuple[Place, str | LabelSelector]
-"""One object by its name, or all that a selector selects."""
+Claim = tuple[Place, str | LabelSelector | None]
+"""One object by its name, or all that a selector selects, or only what the asset has stamped there."""
 
 
 class Claims:

@@ -1,7 +1,8 @@
 """The objects that assets stand for, and those that still carry an asset's stamp.
 
-A watch is started when the first asset claims such an object, by name or by labels, and kept until no asset does and
-no object carries a stamp: so objects which an asset no longer claims, but which are still fenced by it, are found.
+A watch is started when the first asset claims such an object, by name or by labels, or lists its kind and namespace
+as a place where its stamps may be. It is kept until no asset does and no object carries a stamp: so objects which an
+asset no longer claims, but which are still fenced by it, are found, whoever has fenced them.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from assetlock.core.observation import ObservedTarget
 from assetlock.core.selection import described, selects
 from assetlock.kube.api import Api
 from assetlock.kube.discovery import Discovery
-from assetlock.kube.errors import ApiError, KindNotFound
+from assetlock.kube.errors import ApiError, KindNotFound, KubeError
 from assetlock.kube.resources import Resource
-from assetlock.model.asset import MOST_SELECTED, Asset, Target
+from assetlock.model.asset import MOST_SELECTED, Asset, FencedPlace, Target
 from assetlock.model.selector import LabelSelector
 
 
@@ -66,6 +67,7 @@ class Targets:
         claims: set[Claim] = set()
         found = [each for by in claimed for each in await self._observe_claimed(key, by, claims)]
         wanted = _each_once(found)
+        unseen = await self._observe_listed(key, asset.status.fenced_places, claims) if asset else []
         self._deselect(self._claims.keep(key, claims))
         known = {each.uid for each in wanted if each.uid}
         copies = asset is None or not asset.status.holders
@@ -74,8 +76,8 @@ class Targets:
             for stray in self._strays(key, copies=copies)
             if stray.uid not in known and not any(_is_claimed(stray, by, key.namespace) for by in claimed)
         ]
-        self._problems.keep(key, {*claimed, *(each.target for each in (*wanted, *strays))})
-        return (*wanted, *strays)
+        self._problems.keep(key, {*claimed, *(each.target for each in (*wanted, *strays, *unseen))})
+        return (*wanted, *strays, *unseen)
 
     def problem(self, key: AssetKey, target: Target, message: str) -> None:
         """Remember for a while why this target can't be fenced."""
@@ -129,13 +131,7 @@ class Targets:
         if problem:
             return [ObservedTarget(target, problem=problem)]
         try:
-            resource = await self._discovery.resource_for(target.api_version, target.kind)
-            self._resources[target.api_version, target.kind] = resource
-            place = Place(target.api_version, target.kind, self.place_of(target, key.namespace))
-            claim: Claim = (place, target.selector or target.name or "")
-            claims.add(claim)
-            self._claims.add(key, claim)
-            watched = await self._watches.synced(place, resource)
+            watched = await self._watch(key, target, target.selector or target.name or "", claims)
         except (KindNotFound, Unwatchable) as error:
             self.problem(key, target, str(error))
             return [ObservedTarget(target, problem=str(error))]
@@ -145,7 +141,43 @@ class Targets:
         else:
             selected = self._selected(key, target, target.selector, watched)
             found = [self._unless_problem(key, each) for each in selected]
-        return await self._proven(key, watched, found) or [ObservedTarget(target)]
+        nothing = ObservedTarget(target, namespace=watched.place.namespace)
+        return await self._proven(key, watched, found) or [nothing]
+
+    async def _observe_listed(
+        self, key: AssetKey, listed: Iterable[FencedPlace], claims: set[Claim]
+    ) -> list[ObservedTarget]:
+        """Have the places watched in which the asset's stamps may be; gives those where nobody can look for now."""
+        claimed = {place for place, _ in claims}
+        places = [Place(each.api_version, each.kind, each.namespace) for each in listed]
+        looked = [await self._observe_place(key, place, claims) for place in places if place not in claimed]
+        return [unseen for unseen in looked if unseen]
+
+    async def _observe_place(self, key: AssetKey, place: Place, claims: set[Claim]) -> ObservedTarget | None:
+        """All that is in a place, if it can't be looked at. Of a kind that is not served there is nothing."""
+        target = Target(api_version=place.api_version, kind=place.kind, namespace=place.namespace)
+        problem = self._problems.standing(key, target)
+        if problem is None:
+            try:
+                await self._watch(key, target, None, claims)
+            except KindNotFound:
+                return None
+            except (KubeError, Unwatchable) as error:
+                problem = str(error)
+                self.problem(key, target, problem)
+        return ObservedTarget(target, problem=problem, wanted=False) if problem else None
+
+    async def _watch(
+        self, key: AssetKey, target: Target, what: str | LabelSelector | None, claims: set[Claim]
+    ) -> Watched:
+        """The objects where a target is, of which the asset claims these: ``claims`` takes that."""
+        resource = await self._discovery.resource_for(target.api_version, target.kind)
+        self._resources[target.api_version, target.kind] = resource
+        place = Place(target.api_version, target.kind, self.place_of(target, key.namespace))
+        claim: Claim = (place, what)
+        claims.add(claim)
+        self._claims.add(key, claim)
+        return await self._watches.synced(place, resource)
 
     async def _proven(
         self, key: AssetKey, watched: Watched, found: list[ObservedTarget]
