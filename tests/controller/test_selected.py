@@ -34,7 +34,7 @@ class Stage:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.clock = virtual.Clock(loop)
         self.server = Server(self.clock)
-        self.server.writer.plugins += policies.plugins(self.clock, "selected")
+        self.server.writer.plugins += policies.plugins()
         self.admin = Api(Client(self.server, ADMIN))
         self.told: list[AssetKey] = []
         api = Api(Client(self.server, User(names.CONTROLLER_USER)))
