@@ -6,9 +6,9 @@ Of those that come again and again others judge.
 
 from assetlock.core import names
 from tests.sim import records
-from tests.sim.judges import PROMPT, Strictness
 from tests.sim.kinds import ASSETLOCKS, MAINTENANCE_WINDOWS
 from tests.sim.store import Change, Json, Key, Store
+from tests.sim.strictness import PROMPT, Strictness
 
 HANDSHAKES = 4
 """From when a lock has the Lease to when it is told so, each as long as a controller may take to know of a change."""

@@ -4,7 +4,7 @@ import enum
 import random
 from dataclasses import dataclass
 
-from tests.sim.judges import Strictness
+from tests.sim.strictness import Strictness
 
 
 class Twist(enum.StrEnum):

@@ -2,12 +2,14 @@
 
 import dataclasses
 import datetime
+from collections.abc import Iterator
 
 from assetlock.core import names
 from assetlock.model.durations import parse_duration
 from tests.sim.store import Change, Json
 from tests.sim.virtual import EPOCH
 
+TERMINAL = frozenset({"Released", "Expired", "Revoked", "Failed", "Quarantined"})
 FUTURE = 7200.0
 """No clock of those who write times is ahead by that many seconds; a client's own times may be by years."""
 
@@ -50,6 +52,12 @@ def assets_of(lock: Json) -> list[str]:
     return [spec["assetName"]] if "assetName" in spec else sorted(spec["assetNames"])
 
 
+def state_of(lock: Json) -> str | None:
+    """None until somebody has looked at it."""
+    state: str | None = lock.get("status", {}).get("state")
+    return state
+
+
 def tokens_of(lock: Json) -> dict[str, int]:
     """The tokens that an AssetLock tells, by asset."""
     status = lock["status"]
@@ -71,6 +79,17 @@ def maintainers_of(told: Json) -> tuple[str, ...]:
 def acquisition_of(lock: Json) -> str:
     uid, attempt = lock["metadata"]["uid"], lock.get("status", {}).get("attempt")
     return f"{uid}.{attempt}" if attempt else str(uid)
+
+
+def announced_by(lock: Json) -> Iterator[tuple[str, Announced]]:
+    """Whom an AssetLock that is held makes a holder, asset for asset."""
+    spec = lock["spec"]
+    user, maintainers = spec["holder"]["username"], maintainers_of(spec)
+    alone = spec.get("mode", "Exclusive") == "Exclusive"
+    late = not alone and "assetName" not in spec
+    name, acquisition = lock["metadata"]["name"], acquisition_of(lock)
+    for asset, token in tokens_of(lock).items():
+        yield asset, Announced(acquisition, user, token, name, alone, late, maintainers)
 
 
 def content(obj: Json) -> object:
