@@ -404,8 +404,9 @@ def test_a_lease_that_locks_is_named_after_its_asset(cluster: Cluster) -> None:
         {"metadata": {"annotations": {names.TOKEN_ANNOTATION: "99"}}},
         {"metadata": {"annotations": {names.LOCK_ANNOTATION: "some"}}},
         {"metadata": {"annotations": {names.ACQUISITION_ANNOTATION: "mine"}}},
+        {"metadata": {"annotations": {names.REVOKED_ANNOTATION: "bob"}}},
     ],
-    ids=["unlabel", "relabel", "owner", "token", "lock", "acquisition"],
+    ids=["unlabel", "relabel", "owner", "token", "lock", "acquisition", "revoked"],
 )
 def test_what_makes_a_lease_a_lock_is_not_its_owners_to_change(cluster: Cluster, patch: object) -> None:
     cluster.create(lease(owner="alice"), user="alice", groups=PLAIN)

@@ -58,6 +58,7 @@ _ABOUT = {
         "assetlock.dev/owner": f"{_ALONE}::test_a_hand_made_lease_is_its_owners",
         "assetlock.dev/token": f"{_ALONE}::test_what_makes_a_lease_a_lock_is_not_its_owners_to_change",
         "assetlock.dev/acquisition": f"{_ALONE}::test_what_makes_a_lease_a_lock_is_not_its_owners_to_change",
+        "assetlock.dev/revoked-by": f"{_ALONE}::test_what_makes_a_lease_a_lock_is_not_its_owners_to_change",
     },
     "policy-namespaces": {
         "something in the namespace": f"{_GUARDED}::"
