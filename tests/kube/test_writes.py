@@ -8,6 +8,7 @@ from assetlock.kube.api import Api
 from assetlock.kube.errors import (
     AlreadyExists,
     Conflict,
+    FieldsDropped,
     Forbidden,
     Invalid,
     Locked,
@@ -15,10 +16,14 @@ from assetlock.kube.errors import (
     TooManyRequests,
     Unreachable,
 )
-from assetlock.kube.resources import LEASES, NAMESPACES
+from assetlock.kube.resources import ASSETS, LEASES, NAMESPACES
 
 from .servers import answer, failure, in_turn, serving
 
+ASSET = {
+    "metadata": {"name": "vm", "namespace": "ns", "resourceVersion": "7"},
+    "status": {"fencingToken": 1, "fencedPlaces": [{"apiVersion": "v1", "kind": "ConfigMap"}], "queue": []},
+}
 LEASE = {"metadata": {"name": "asset.vm", "namespace": "ns", "resourceVersion": "7"}}
 
 
@@ -38,11 +43,15 @@ async def delete(api: Api) -> None:
     await api.delete(LEASES, "ns", "asset.vm", uid="u", resource_version="7")
 
 
+async def replace_status(api: Api) -> None:
+    await api.replace_status(LEASES, "ns", "asset.vm", {**LEASE, "status": {}})
+
+
 async def apply(api: Api) -> None:
     await api.apply(LEASES, "ns", LEASE)
 
 
-WRITES = pytest.mark.parametrize("write", [create, replace, merge_patch, delete, apply])
+WRITES = pytest.mark.parametrize("write", [create, replace, replace_status, merge_patch, delete, apply])
 
 
 @WRITES
@@ -196,3 +205,10 @@ async def test_an_odd_name_can_not_reach_another_path(connect):
         assert server.requests[0].path.endswith("/leases/..%2Fx%3Fy%3Dz%23%252F")
         with pytest.raises(ValueError, match="part of an API path"):
             await api.get(NAMESPACES, None, "..")
+
+
+async def test_a_status_that_an_older_definition_cuts_short_is_an_error_that_says_what_to_do(connect):
+    stored = {**ASSET, "status": {"fencingToken": 1}}
+    async with serving(in_turn(answer(stored))) as server:
+        with pytest.raises(FieldsDropped, match=r"without status\.fencedPlaces.* apply those of its version"):
+            await connect(server).replace_status(ASSETS, "ns", "vm", ASSET)

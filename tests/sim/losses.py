@@ -88,12 +88,13 @@ class Losses:
         if records.acquisition_of(lock) not in ledger.told or not self._strict.full_terms:
             return
         heir, name = ledger.lock_of(new.acquisition) or {"spec": {}}, lock["metadata"]["name"]
-        state, taken_over = lock["status"]["state"], heir["spec"].get("takeOver") == name
-        sent_away = records.reason_of(lock) == "Maintenance"
+        state, taken_over = records.state_of(lock), heir["spec"].get("takeOver") == name
         assert state != "Quarantined" or taken_over, (
             f"{turnover.lease} was passed on, quarantined with {name}"
         )
         delay = parse_duration(ledger.assets[turnover.asset]["spec"].get("lockDelay", "0s")).total_seconds()
-        if state in ("Expired", "Revoked") and not taken_over and not sent_away:
+        if state not in ("Expired", "Revoked") or taken_over:
+            return
+        if records.reason_of(lock) != "Maintenance":
             since = turnover.time - ledger.ended_at[lock["metadata"]["uid"]]
             assert since >= delay - CUT, f"{turnover.lease} was passed on {since:.2f}s after {name}"

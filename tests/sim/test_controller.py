@@ -15,6 +15,7 @@ from assetlock.kube.resources import ASSETLOCKS, ASSETS, CONFIG_MAPS
 from tests.sim import policies
 from tests.sim.admission import Attributes, Plugin, User
 from tests.sim.clients import NAMESPACE, Board, send
+from tests.sim.kinds import ASSETS as SERVED_ASSETS
 from tests.sim.plan import Plan
 from tests.sim.shrinking import Schedule
 from tests.sim.story import Story, play, schedule_of, tell
@@ -134,6 +135,27 @@ def test_a_whole_quiet_life_of_a_lock_with_one_target_is_nine_writes() -> None:
         ]
 
     tell(story, CALM, seed="nine")
+
+
+def test_with_older_definitions_nothing_is_announced_and_nothing_is_tried_without_pause() -> None:
+    def prune(attributes: Attributes) -> dict[str, Any] | None:
+        if attributes.served is not SERVED_ASSETS or attributes.new is None or "status" not in attributes.new:
+            return None
+        status = {key: value for key, value in attributes.new["status"].items() if key != "fencedPlaces"}
+        return {**attributes.new, "status": status}
+
+    async def story(world: World) -> None:
+        world.server.writer.plugins.append(Plugin(mutate=prune))
+        told = Telling(world)
+        await told.begin()
+        await told.ask("a", ttl="1h", wait="1h")
+        requests = [process.client.requests for _, process in told.story.operators]
+        await asyncio.sleep(120)
+        assert told.state("a") != "Held"
+        later = [process.client.requests for _, process in told.story.operators]
+        assert sum(later) - sum(requests) < 10 * 120
+
+    tell(story, CALM, seed="pruned")
 
 
 def test_a_waiter_has_the_lock_within_a_second_of_the_deadline_of_one_that_expired() -> None:

@@ -32,7 +32,7 @@ class Turns:
         """A lock that was handed over is followed by one that was to take over from it, if that still waits."""
         last = turnover.last
         lock = self._ledger.lock_of(last.acquisition) if last else None
-        if lock is None or lock["status"]["state"] not in TERMINAL:
+        if lock is None or records.state_of(lock) not in TERMINAL:
             return
         if last is None or new.acquisition == last.acquisition or records.reason_of(lock) != "HandedOver":
             return

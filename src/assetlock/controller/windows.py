@@ -36,9 +36,7 @@ class Windows:
         body = windowstatus.body(view)
         if body is not None:
             try:
-                new = await self._api.replace(
-                    MAINTENANCE_WINDOWS, key.namespace, key.name, body, subresource="status"
-                )
+                new = await self._api.replace_status(MAINTENANCE_WINDOWS, key.namespace, key.name, body)
                 self._cache.put({**new, "kind": "MaintenanceWindow"}, self._clock.monotonic())
             except (Conflict, NotFound, OutcomeUnknown):
                 await self._read_again(key)

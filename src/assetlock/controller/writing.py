@@ -160,11 +160,11 @@ class Writing:
                 self._gone(key, "AssetLock", namespace, name, version)
             case WriteAssetStatus(body=body):
                 name = body["metadata"]["name"]
-                new = await self._api.replace(ASSETS, namespace, name, body, subresource="status")
+                new = await self._api.replace_status(ASSETS, namespace, name, body)
                 self._put(key, "Asset", new)
             case WriteLockStatus(body=body):
                 name = body["metadata"]["name"]
-                new = await self._api.replace(ASSETLOCKS, namespace, name, body, subresource="status")
+                new = await self._api.replace_status(ASSETLOCKS, namespace, name, body)
                 self._put(key, "AssetLock", new)
             case PatchTarget(target=observed, patch=patch):
                 target = observed.target

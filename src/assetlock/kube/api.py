@@ -13,7 +13,7 @@ import random as random_module
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 
 from assetlock.kube import retry, wire
-from assetlock.kube.errors import Gone, KubeError
+from assetlock.kube.errors import FieldsDropped, Gone, KubeError
 from assetlock.kube.listing import Listing, ObjectList
 from assetlock.kube.resources import Object, Resource, group_path
 from assetlock.kube.transport import StreamRefused, Transport
@@ -83,20 +83,27 @@ class Api:
         return await self._write("POST", resource.path(namespace), body, dry_run=dry_run)
 
     async def replace(
-        self,
-        resource: Resource,
-        namespace: str | None,
-        name: str,
-        body: Object,
-        *,
-        subresource: str | None = None,
-        dry_run: bool = False,
+        self, resource: Resource, namespace: str | None, name: str, body: Object, *, dry_run: bool = False
     ) -> Object:
         """Put the object in the place of the version it names; `Conflict` if that is not the present one."""
         wire.require_version(body)
         if body.get("kind") == "PartialObjectMetadata":
             raise ValueError("an object of which only the metadata is known can't replace the whole one")
-        return await self._write("PUT", resource.path(namespace, name, subresource), body, dry_run=dry_run)
+        return await self._write("PUT", resource.path(namespace, name), body, dry_run=dry_run)
+
+    async def replace_status(
+        self, resource: Resource, namespace: str | None, name: str, body: Object
+    ) -> Object:
+        """Put the status in the place of that of the version it names; `Conflict` if that is not the present one.
+
+        Raises `FieldsDropped` when not all of it was stored, as the resource's definition does not know it.
+        """
+        wire.require_version(body)
+        stored = await self._write("PUT", resource.path(namespace, name, "status"), body)
+        told = {field for field, value in body["status"].items() if value}
+        if dropped := told - stored.get("status", {}).keys():
+            raise FieldsDropped(resource.kind, name, dropped)
+        return stored
 
     async def merge_patch(
         self,

@@ -7,7 +7,7 @@ nobody knows (`OutcomeUnknown`: read again before anything else); the request ne
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 
@@ -25,6 +25,16 @@ class Unreachable(TransportError):
 
 class KindNotFound(KubeError):
     """The API server serves no such kind (now)."""
+
+
+class FieldsDropped(KubeError):
+    """The API server stored less of a status than it was sent."""
+
+    def __init__(self, kind: str, name: str, fields: Collection[str]) -> None:
+        super().__init__(
+            f"{kind} {name} was stored without status.{', status.'.join(sorted(fields))}: the custom resource "
+            "definitions in the cluster are older than this program; apply those of its version"
+        )
 
 
 class ApiError(KubeError):
