@@ -4,8 +4,9 @@ Whose a callback is, its context tells: everything that is begun by code behind 
 """
 
 import asyncio
+import contextlib
 import contextvars
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
 from assetlock.kube.transport import Reply, Transport
@@ -28,12 +29,20 @@ class Gate:
         """Keep a callback until the gate opens."""
         self._held.append(handle)
 
-    def open(self) -> None:
-        """Wake the process up: what piled up runs now, in order."""
-        self.closed = False
-        held, self._held = self._held, []
-        for handle in held:
-            asyncio.get_running_loop().call_soon(_run_unless_cancelled, handle)
+    @contextlib.contextmanager
+    def shut(self) -> Iterator[None]:
+        """Stop the process, and wake it up afterwards: what piled up runs then, in order.
+
+        Also when the schedule is over: what is never woken is never cancelled either, and would go on in another.
+        """
+        self.closed = True
+        try:
+            yield
+        finally:
+            self.closed = False
+            held, self._held = self._held, []
+            for handle in held:
+                asyncio.get_running_loop().call_soon(_run_unless_cancelled, handle)
 
 
 def _run_unless_cancelled(handle: asyncio.Handle) -> None:

@@ -180,10 +180,8 @@ class Story:
     async def _freeze(self, operator: Operator) -> None:
         rng = self._world.random
         await asyncio.sleep(rng.uniform(0, 0.02))
-        with self._trouble(operator):
-            operator.gate.closed = True
+        with self._trouble(operator), operator.gate.shut():
             await asyncio.sleep(rng.choice([0.5, 3.0, 6.0, 12.0]) * rng.uniform(0.8, 1.2))
-            operator.gate.open()
 
     @contextlib.contextmanager
     def _trouble(self, operator: Operator) -> Iterator[None]:

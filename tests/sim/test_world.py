@@ -10,7 +10,7 @@ import pytest
 from assetlock.kube.errors import KubeError, OutcomeUnknown
 from assetlock.kube.resources import LEASES
 from assetlock.kube.transport import TransportError
-from tests.sim import faults, kinds
+from tests.sim import faults, freezing, kinds
 from tests.sim.admission import ADMIN
 from tests.sim.conversation import Conversation
 from tests.sim.store import Change
@@ -171,3 +171,26 @@ def test_compare_and_swap_over_a_rough_network_loses_and_doubles_no_increment(se
         assert tally.sure <= stored["spec"]["leaseTransitions"] <= tally.sure + tally.unknown
 
     simulate(story, seed=seed, rates=faults.rough(3), slow_commits=0.05)
+
+
+def test_a_process_that_is_stopped_when_a_simulation_breaks_does_not_outlive_it() -> None:
+    stopped: list[Process] = []
+
+    async def sleeper(process: Process) -> None:
+        gate.enter()
+        await asyncio.sleep(1000)
+
+    async def story(world: World) -> None:
+        freezing.install(world.loop)
+        stopped.append(world.process("sleeper", sleeper))
+        await asyncio.sleep(1)
+        with gate.shut():
+            await asyncio.sleep(1)
+            raise RuntimeError("broken")
+
+    gate = freezing.Gate()
+    with pytest.raises(Broken, match="broken"):
+        simulate(story, seed=1)
+    task = stopped[0].task
+    assert task is not None
+    assert task.cancelled()
