@@ -1,6 +1,8 @@
 # Each target sets up what it needs first. `make help` lists them.
 PYTHON ?= python3
 WORKERS ?= 2
+# Tests wait for much of their time.
+TESTERS ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
@@ -26,7 +28,7 @@ demo: controlplane  ## Watch locks at work on a real control plane
 	$(BIN)/assetlock demo $(ARGS)
 
 test: controlplane  ## Run every test, against a real control plane where it matters
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n $(TESTERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: setup  ## Format, lint, types, layers
 	$(BIN)/ruff format --check
