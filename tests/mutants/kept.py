@@ -562,4 +562,16 @@ MUTANTS = (
         "            concerned |= self._let_by(old)\n",
         "            pass\n",
     ),
+    Mutant(
+        "let who takes a lock over queue like everybody else",
+        "core/situation.py",
+        "                k.spec.take_over is None,\n",
+        "",
+    ),
+    Mutant(
+        "take a status for stored that older definitions have cut short",
+        "kube/api.py",
+        'if dropped := told - stored.get("status", {}).keys():',
+        "if dropped := set[str]():",
+    ),
 )
