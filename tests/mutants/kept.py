@@ -216,8 +216,8 @@ MUTANTS = (
     Mutant(
         "take a PUT without resourceVersion",
         "kube/api.py",
-        "        wire.require_version(body)\n",
-        "",
+        '        wire.require_version(body)\n        if body.get("kind")',
+        '        if body.get("kind")',
     ),
     Mutant(
         "delete without preconditions",

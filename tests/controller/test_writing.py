@@ -1,0 +1,109 @@
+"""What was decided on a version that has changed since is not written, and the next decision knows what is there."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from typing import Any
+
+import pytest
+
+from assetlock.controller.cache import Cache
+from assetlock.controller.keys import AssetKey
+from assetlock.controller.namespaces import Namespaces
+from assetlock.controller.pods import Pods
+from assetlock.controller.targets import Targets
+from assetlock.controller.writing import Writing
+from assetlock.core import names
+from assetlock.core.decision import DeleteLease, Happening, PatchTarget, ReplaceLease, Write
+from assetlock.kube.api import Api
+from assetlock.kube.discovery import Discovery
+from assetlock.kube.resources import CONFIG_MAPS, LEASES, Object, Resource
+from assetlock.model.asset import Asset, AssetSpec, Target
+from assetlock.model.meta import ObjectMeta
+from tests.sim import virtual
+from tests.sim.client import Client
+from tests.sim.server import Server
+
+KEY = AssetKey("shop", "web")
+PAGE = Target(api_version="v1", kind="ConfigMap", name="page")
+ASSET = Asset(metadata=ObjectMeta(name="web", namespace="shop"), spec=AssetSpec(targets=[PAGE]))
+LEASE = "asset.web"
+
+
+class Silent:
+    def tell(self, namespace: str, happening: Happening) -> None:
+        """Nobody listens."""
+
+
+class Stage:
+    """A target and a Lease, what writes to them, and somebody who was there before."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        clock = virtual.Clock(loop)
+        self.api = api = Api(Client(Server(clock)))
+        self.targets = Targets(api, Discovery(api), clock, lambda _: None, trials=False)
+        spaces, pods = Namespaces(api, clock, lambda _: None), Pods(api, clock, lambda *_: None)
+        cache = Cache()
+        self.writing = Writing(
+            api, cache, self.targets, spaces, pods, clock, Silent(), changed=lambda _: None
+        )
+
+    async def make(self) -> None:
+        kinds: list[tuple[Resource, str, dict[str, Any]]] = [
+            (CONFIG_MAPS, "page", {}),
+            (LEASES, LEASE, {"labels": {names.ASSET_LABEL: "web"}}),
+        ]
+        for resource, name, metadata in kinds:
+            kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+            await self.api.create(resource, "shop", {**kind, "metadata": {"name": name, **metadata}})
+
+    async def annotate(self, resource: Resource, name: str) -> Object:
+        """Somebody was there first; gives what is there then."""
+        meta = (await self.api.get(resource, "shop", name))["metadata"]
+        metadata = {key: meta[key] for key in ("uid", "resourceVersion")} | {"annotations": {"by": "another"}}
+        return await self.api.merge_patch(resource, "shop", name, {"metadata": metadata})
+
+    async def decided_on_target(self) -> PatchTarget:
+        (observed,) = await self.targets.observe(KEY, ASSET)
+        metadata = {"uid": observed.uid, "resourceVersion": observed.resource_version}
+        return PatchTarget(observed, {"metadata": metadata | {"annotations": {"by": "us"}}})
+
+    async def decided_on_lease(self, write: type[Write]) -> Write:
+        lease = await self.api.get(LEASES, "shop", LEASE)
+        if write is DeleteLease:
+            meta = lease["metadata"]
+            return DeleteLease(LEASE, meta["uid"], meta["resourceVersion"])
+        body = copy.deepcopy(lease)
+        body["metadata"]["annotations"] = {"by": "us"}
+        return ReplaceLease(body)
+
+
+def test_a_stamp_does_not_go_over_what_became_of_the_target_meanwhile() -> None:
+    async def story() -> None:
+        stage = Stage(asyncio.get_running_loop())
+        await stage.make()
+        decided = await stage.decided_on_target()
+        present = await stage.annotate(CONFIG_MAPS, "page")
+        assert await stage.writing.apply(KEY, decided) is False
+        assert await stage.api.get(CONFIG_MAPS, "shop", "page") == present
+        (observed,) = await stage.targets.observe(KEY, ASSET)
+        assert observed.annotations == {"by": "another"}
+        assert await stage.writing.apply(KEY, await stage.decided_on_target()) is True
+        await stage.targets.close()
+
+    virtual.run(story)
+
+
+@pytest.mark.parametrize("write", [ReplaceLease, DeleteLease])
+def test_a_lease_is_left_as_it_became_meanwhile(write: type[Write]) -> None:
+    async def story() -> None:
+        stage = Stage(asyncio.get_running_loop())
+        await stage.make()
+        decided = await stage.decided_on_lease(write)
+        present = await stage.annotate(LEASES, LEASE)
+        assert await stage.writing.apply(KEY, decided) is False
+        assert await stage.api.get(LEASES, "shop", LEASE) == present
+        assert await stage.writing.apply(KEY, await stage.decided_on_lease(write)) is True
+
+    virtual.run(story)
