@@ -84,6 +84,17 @@ def test_a_window_is_about_assets_by_name_or_by_label() -> None:
     ]
 
 
+def test_windows_that_begin_together_count_together_however_far_one_looks() -> None:
+    """An asset that never opens is not said to do so between two that begin at the same moment."""
+    often = "30 */6 * * *"
+    block, allow = (window(kind, often, "10m", kind=kind) for kind in ("Block", "Allow"))
+    for allowing in range(1, 4):
+        windows = [window("night", "0 1 * * *", "10m"), *[allow] * allowing, block]
+        closure = Closings(ASSET, windows).at(DAY)
+        assert closure is not None
+        assert closure.until is None
+
+
 some = st.builds(
     window,
     st.sampled_from(["a", "b", "c", "d"]),

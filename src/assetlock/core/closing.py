@@ -20,7 +20,7 @@ from assetlock.model.subject import Subject
 from assetlock.model.window import MaintenanceWindow
 
 MOST_CHANGES = 100
-"""So many windows that open or close are looked at to find when the asset does."""
+"""So many moments at which windows open or close are looked at to find when the asset does."""
 
 WhenHeld = str
 _BY_STRENGTH = ("Skip", "Wait", "Revoke")
@@ -134,9 +134,8 @@ class Closings:
         """When windows open or close later than this moment, and which of them close the asset from then on."""
         active = [window.active(moment) for window in self._windows]
         edges = heapq.merge(*(window.edges(moment, n) for n, window in enumerate(self._windows)))
-        for when, several in itertools.groupby(
-            itertools.islice(edges, MOST_CHANGES), key=lambda edge: edge[0]
-        ):
+        moments = itertools.groupby(edges, key=lambda edge: edge[0])
+        for when, several in itertools.islice(moments, MOST_CHANGES):
             for _, index, begins in several:
                 active[index] = begins
             yield when, self._closing_of([w for w, now in zip(self._windows, active, strict=True) if now])
