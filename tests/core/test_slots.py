@@ -207,6 +207,32 @@ def test_capacity_lowered_throws_nobody_out_and_grants_nothing_until_it_fits(wor
     assert held(world) == ["dee"]
 
 
+def test_who_needs_all_slots_does_not_overtake_who_needs_one_that_is_free_but_too_many(world: World) -> None:
+    read(world, "ann", "bob", "cy", "dee")
+    world.pass_time(1)
+    world.ask("writer", "eve", wait="1h")
+    world.resize(1)
+    world.withdraw("ann")
+    world.withdraw("bob")
+    world.settle()
+    assert held(world) == ["cy"]
+    assert {lease["spec"]["holderIdentity"].partition("_")[0] for lease in world.leases.values()} == {"cy"}
+    world.withdraw("cy")
+    world.settle()
+    assert held(world) == ["dee"]
+
+
+def test_a_lease_made_by_hand_in_a_slot_that_comes_while_a_writer_holds_is_in_vain(world: World) -> None:
+    world.ask("writer", "eve", wait="1h")
+    world.settle()
+    assert held(world) == ["writer"]
+    world.resize(4)
+    assert world.hand_make("job", slot=3)
+    world.settle()
+    assert world.stamped_users("app") == ["eve"]
+    assert len(holders(world)) == 1
+
+
 def test_a_lease_made_by_hand_waits_in_vain_while_more_hold_than_fit(world: World) -> None:
     read(world, "ann", "bob", "cy")
     world.resize(2)

@@ -424,8 +424,8 @@ MUTANTS = (
     Mutant(
         "let a reader in beside a writer",
         "core/situation.py",
-        "        if any(holder.exclusive for holder in holders):\n            return False\n",
-        "",
+        "return len(holders) < self.observation.capacity and not any(holder.exclusive for holder in holders)",
+        "return len(holders) < self.observation.capacity",
     ),
     Mutant(
         "let a writer hold before it has every slot",

@@ -68,8 +68,6 @@ class Situation:
         return holders
 
     def _fits(self, acquisition: Acquisition, holders: list[Acquisition]) -> bool:
-        if any(holder.exclusive for holder in holders):
-            return False
         if acquisition.lock is not None and self.gate.refusal(acquisition.lock):
             return False
         if acquisition.lock is not None and not self._has_the_others(acquisition.lock, acquisition):
