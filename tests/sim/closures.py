@@ -28,7 +28,9 @@ class Closures:
             self._edited[change.key.name] = change.time
         if not self._strict.in_order or not self._edited:
             return
-        once = (one for one in self._store.objects(MAINTENANCE_WINDOWS) if "start" in one["spec"])
+        once = [one for one in self._store.objects(MAINTENANCE_WINDOWS) if "start" in one["spec"]]
+        if sum(one["spec"]["kind"] == "Allow" for one in once) > 1:
+            return  # Where one closes another may leave open.
         for window in once:
             since = closed_since(window["spec"], self._edited[window["metadata"]["name"]], change.time)
             if since is not None:

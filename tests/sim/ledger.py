@@ -72,7 +72,7 @@ class Ledger:
         self._terms: defaultdict[str, dict[int, Term]] = defaultdict(dict)
         self._last: dict[tuple[str, int], Term] = {}
         self._former: defaultdict[str, list[tuple[float, Term | None]]] = defaultdict(list)
-        self._left: defaultdict[str, dict[int, str]] = defaultdict(dict)
+        self._left: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
 
     def note_asset(self, change: Change) -> None:
         """Leases made by hand protect nothing from an Asset's end until another of its name has them."""
@@ -140,7 +140,7 @@ class Ledger:
 
     def _note_loss(self, turnover: Turnover, lost: Term) -> None:
         asset, slot = turnover.asset, turnover.slot
-        self._left[asset][slot] = lost.user
+        self._left[asset, slot].add(lost.user)
         left = [term.acquisition for other, term in self._terms[asset].items() if other != slot]
         if lost.acquisition not in left:
             self._end_lease(asset, lost.acquisition)
@@ -162,7 +162,7 @@ class Ledger:
         self.told.add(new.acquisition)
         for slot, term in self._terms[asset].items():
             if term.acquisition == new.acquisition:
-                self._left[asset].pop(slot, None)
+                self._left.pop((asset, slot), None)
 
     def latest(self, due: float) -> float:
         """Until when that has to be done which is due then, but for patience."""
@@ -181,9 +181,10 @@ class Ledger:
         return {term.acquisition for term in self._terms[asset].values()}
 
     def users_on(self, asset: str) -> set[str]:
-        """Who has Leases of the asset, and who had them last where nobody has been told since that he holds."""
+        """Who has Leases of the asset, and who had them where nobody has been told since that he holds."""
         users = {term.user for term in self._terms[asset].values()}
-        return users | set(self._left[asset].values())
+        left = (gone for (where, _), gone in self._left.items() if where == asset)
+        return users.union(*left)
 
     def terms_of(self, acquisition: str) -> list[Term]:
         """On whatever assets they are."""

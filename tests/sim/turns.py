@@ -37,13 +37,12 @@ class Turns:
         if last is None or new.acquisition == last.acquisition or records.reason_of(lock) != "HandedOver":
             return
         name = lock["metadata"]["name"]
-        heirs = {
-            records.acquisition_of(other)
-            for other in self._ledger.locks.values()
-            if other["spec"].get("takeOver") == name
-        }
-        waiting = {records.acquisition_of(other) for other in self._ledger.pending()}
-        assert new.acquisition in heirs or not heirs & waiting, (
+        heirs = [k for k in self._ledger.locks.values() if k["spec"].get("takeOver") == name]
+        waiting = any(
+            records.state_of(heir) in (None, "Pending") and self._is_eligible(heir, turnover.time)
+            for heir in heirs
+        )
+        assert not waiting or new.acquisition in map(records.acquisition_of, heirs), (
             f"{turnover.lease} was handed over from {name} to who was not to take over"
         )
 
