@@ -29,7 +29,7 @@ class Turns:
             self._judge_turn(turnover, chosen)
 
     def _judge_heir(self, turnover: Turnover, new: Term) -> None:
-        """A lock that was handed over is followed by one that was to take over from it, if that still waits."""
+        """A lock that was handed over is followed by one that was to take over from it, and still waits to."""
         last = turnover.last
         lock = self._ledger.lock_of(last.acquisition) if last else None
         if lock is None or records.state_of(lock) not in TERMINAL:
@@ -37,13 +37,24 @@ class Turns:
         if last is None or new.acquisition == last.acquisition or records.reason_of(lock) != "HandedOver":
             return
         name = lock["metadata"]["name"]
-        heirs = [k for k in self._ledger.locks.values() if k["spec"].get("takeOver") == name]
-        waiting = any(
-            records.state_of(heir) in (None, "Pending") and self._is_eligible(heir, turnover.time)
-            for heir in heirs
-        )
-        assert not waiting or new.acquisition in map(records.acquisition_of, heirs), (
+        ended_at = self._ledger.ended_at[lock["metadata"]["uid"]]
+        heirs = [
+            other
+            for other in self._ledger.locks.values()
+            if other["spec"].get("takeOver") == name and turnover.asset in records.assets_of(other)
+        ]
+        present = self._ledger.acquisitions_on(turnover.asset)
+        served = any(records.acquisition_of(heir) in present for heir in heirs)
+        assert served or not any(self._waits_to_take_over(heir, ended_at) for heir in heirs), (
             f"{turnover.lease} was handed over from {name} to who was not to take over"
+        )
+
+    def _waits_to_take_over(self, heir: Json, ended_at: float) -> bool:
+        """Whether it was there when the lock ended that it takes over, and still waits."""
+        return (
+            records.state_of(heir) in (None, "Pending")
+            and self._ledger.seen_at[heir["metadata"]["uid"]] <= ended_at
+            and not has_lost_its_pod(self._store, heir)
         )
 
     def _judge_turn(self, turnover: Turnover, chosen: Json) -> None:
