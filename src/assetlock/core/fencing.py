@@ -27,7 +27,8 @@ from assetlock.core.stamp import Stamp, StampedHolder
 def list_places(situation: Situation) -> Decision | None:
     """Say on the Asset where its targets are, before one is stamped where none was when the holders were recorded."""
     asset = situation.observation.asset
-    if asset is None or not admitted(situation)[0] or not places.lacks_any(situation):
+    recorded = any(holder.recorded for holder in situation.holders)
+    if asset is None or not recorded or not places.lacks_any(situation):
         return None
     status = asset_status.status_of(situation, asset.status.holders, situation.mark)
     return Decision(writes=(asset_status.write(situation, status),))

@@ -6,7 +6,7 @@ finds the stamps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TypeAlias
 
 from assetlock.core.observation import ObservedTarget
@@ -20,7 +20,8 @@ _Place: TypeAlias = tuple[str, str, str | None]
 def fenced(situation: Situation) -> list[FencedPlace]:
     """The places to be listed while somebody holds the asset: once listed they stay, until it is locked anew."""
     asset = situation.observation.asset
-    listed, needed = _listed(situation), set(_needed(situation))
+    listed = _listed(situation)
+    needed = set(_needed(situation, listed))
     locked = asset is not None and bool(asset.status.holders)
     grown = listed | needed if locked else needed
     kept = grown if len(grown) <= MOST_PLACES else needed
@@ -36,9 +37,8 @@ def lacks_any(situation: Situation) -> bool:
     return not {_place(t) for t in targets if t.wanted and not t.problem} <= _listed(situation)
 
 
-def _needed(situation: Situation) -> Iterator[_Place]:
+def _needed(situation: Situation, listed: Collection[_Place]) -> Iterator[_Place]:
     """Where targets are, and strays with the stamp. What can't be looked at now may have one where it is listed."""
-    listed = _listed(situation)
     for observed in situation.observation.targets:
         if observed.problem:
             yield from (place for place in listed if place[:2] == _place(observed)[:2])
