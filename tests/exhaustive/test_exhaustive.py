@@ -16,6 +16,7 @@ from tests.exhaustive import deciding, promises
 from tests.exhaustive.explore import MIXES, Found, explore
 from tests.exhaustive.state import Write
 from tests.exhaustive.texts import text_of
+from tests.rules import leave_out
 
 DEPTH = 10
 CACHES = (deciding.plan_of, promises.check_world, promises.check_future, promises.settled)
@@ -43,11 +44,6 @@ def test_every_promise_holds_in_every_state_within_ten_steps(
     explored = explore(MIXES[mix], most_depth=DEPTH)
     record_property("explored", f"{explored.states:>7} states within {DEPTH} steps: {mix}")
     assert explored.states > 4_000, "the model has lost most of what can happen"
-
-
-def leave_out(other_rules: pytest.MonkeyPatch, rule: object) -> None:
-    """Have it decided without this rule."""
-    other_rules.setattr(decide, "_RULES", tuple(other for other in decide._RULES if other is not rule))
 
 
 def test_an_announcement_before_the_stamp_is_found(other_rules: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from assetlock.core import names
 from assetlock.kube.resources import ASSETLOCKS, ASSETS, CONFIG_MAPS, LEASES
 from assetlock.kube.transport import Reply, TransportError
+from tests.sim import records
 from tests.sim.admission import User
 from tests.sim.client import Client
 from tests.sim.plan import Plan
@@ -156,7 +157,7 @@ class Locker:
 
     def _state(self, name: str) -> str | None:
         lock = self._board.get("assetlocks", name)
-        return lock.get("status", {}).get("state") if lock else None
+        return records.state_of(lock) if lock else None
 
     async def _change_ttl(self, process: Process, name: str) -> None:
         patch = {"spec": {"ttl": self._random.choice(["1s", "3s", "8s"])}}

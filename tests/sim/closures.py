@@ -55,7 +55,7 @@ class Closures:
             for lock in self._store.objects(ASSETLOCKS)
             if lock["metadata"].get("labels", {}).get(names.WINDOW_LABEL) == window["metadata"]["name"]
         )
-        failed = any(lock.get("status", {}).get("state") == "Failed" for lock in own)
+        failed = any(records.state_of(lock) == "Failed" for lock in own)
         return window["spec"]["whenHeld"] == "Skip" and failed
 
     def _judge_revocation(self, change: Change, window: Json, closed_for: float) -> None:
@@ -83,11 +83,9 @@ def closed_since(spec: Json, edited: float, now: float) -> float | None:
 
 def _granted(change: Change) -> Json | None:
     """The lock that this commit announces, but for those that maintain."""
-    if change.key.plural != ASSETLOCKS.plural or change.new is None or change.old is None:
+    if change.key.plural != ASSETLOCKS.plural or not records.announces(change):
         return None
-    before, after = (v.obj.get("status", {}).get("state") for v in (change.old, change.new))
-    lock = change.new.obj
-    return lock if (before != after == "Held") and lock["spec"].get("mode") != "Maintenance" else None
+    return change.obj if change.obj["spec"].get("mode") != "Maintenance" else None
 
 
 def _others(asset: Json) -> list[str]:

@@ -70,8 +70,7 @@ class Judges:
         if change.new is None:
             return
         self._ends.judge(change)
-        old = records.state_of(change.old.obj) if change.old else None
-        if old != "Held" and records.state_of(change.obj) == "Held":
+        if records.announces(change):
             for asset, new in records.announced_by(change.obj):
                 self._judge_announcement(asset, new, change.time)
             self._halves.judge_announcement(change.obj)

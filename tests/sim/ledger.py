@@ -174,7 +174,7 @@ class Ledger:
 
     def pending(self) -> Iterator[Json]:
         """The AssetLocks that wait."""
-        return (lock for lock in self.locks.values() if records.state_of(lock) in (None, "Pending"))
+        return (lock for lock in self.locks.values() if records.is_pending(lock))
 
     def acquisitions_on(self, asset: str) -> set[str]:
         """Those that have Leases of the asset."""

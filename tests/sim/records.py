@@ -52,6 +52,17 @@ def assets_of(lock: Json) -> list[str]:
     return [spec["assetName"]] if "assetName" in spec else sorted(spec["assetNames"])
 
 
+def is_pending(lock: Json) -> bool:
+    """Whether it waits, perhaps unseen so far."""
+    return state_of(lock) in (None, "Pending")
+
+
+def announces(change: Change) -> bool:
+    """Whether a commit of an AssetLock tells who asked that he holds."""
+    before = state_of(change.old.obj) if change.old else None
+    return change.new is not None and before != "Held" and state_of(change.obj) == "Held"
+
+
 def state_of(lock: Json) -> str | None:
     """None until somebody has looked at it."""
     state: str | None = lock.get("status", {}).get("state")

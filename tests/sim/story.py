@@ -202,14 +202,10 @@ class Story:
 
     async def _shut_admission_down(self) -> None:
         rng, pace = self._random("outages"), self._plan.pace
-        try:
-            for _ in range(self._plan.outages):
-                await asyncio.sleep(rng.uniform(0, 2) * pace)
-                self.webhooks.up = False
+        for _ in range(self._plan.outages):
+            await asyncio.sleep(rng.uniform(0, 2) * pace)
+            with self.webhooks.down():
                 await asyncio.sleep(rng.choice([0.1, 1.0, 3.0]) * pace)
-                self.webhooks.up = True
-        finally:
-            self.webhooks.up = True
 
     async def _settle(self, clients: list[Process], stage: twists.Stage) -> None:
         """All trouble ends; what was asked for is granted or fails, and nothing of it stays."""

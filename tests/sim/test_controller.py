@@ -12,7 +12,7 @@ import pytest
 
 from assetlock.controller.controller import RELIST_EVERY, Controller
 from assetlock.kube.resources import ASSETLOCKS, ASSETS, CONFIG_MAPS
-from tests.sim import policies
+from tests.sim import policies, records
 from tests.sim.admission import Attributes, Plugin, User
 from tests.sim.clients import NAMESPACE, Board, send
 from tests.sim.kinds import ASSETS as SERVED_ASSETS
@@ -88,7 +88,7 @@ class Telling:
 
     def state(self, name: str) -> str | None:
         lock = self.board.get("assetlocks", name)
-        return lock.get("status", {}).get("state") if lock else None
+        return records.state_of(lock) if lock else None
 
     async def until(self, name: str, state: str, seconds: float) -> float:
         """Wait for a state; gives how long that took."""

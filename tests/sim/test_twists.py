@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from assetlock.core import acquisition, decide, maintaining, names, pods, queue, tenure, withholding
+from assetlock.core import acquisition, maintaining, names, pods, queue, tenure, withholding
 from assetlock.core.closed import Gate
 from assetlock.core.situation import Situation
 from assetlock.model.assetlock import AssetLock
+from tests.rules import leave_out
 from tests.sim.plan import Plan, Twist
 from tests.sim.shrinking import Schedule
 from tests.sim.story import play
@@ -29,8 +30,7 @@ def complaints(plan: Plan) -> Iterator[str]:
 
 
 def no_withholding(monkeypatch: pytest.MonkeyPatch) -> None:
-    rules = tuple(rule for rule in decide._RULES if rule is not withholding.withhold)
-    monkeypatch.setattr(decide, "_RULES", rules)
+    leave_out(monkeypatch, withholding.withhold)
 
 
 def no_longest_hold(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,8 +51,7 @@ def no_heirs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def no_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither do they keep others out, nor do they have locks that would."""
-    rules = tuple(rule for rule in decide._RULES if rule is not maintaining.keep)
-    monkeypatch.setattr(decide, "_RULES", rules)
+    leave_out(monkeypatch, maintaining.keep)
     monkeypatch.setattr(Gate, "refusal", lambda *_: None)
 
 

@@ -52,7 +52,7 @@ class Turns:
     def _waits_to_take_over(self, heir: Json, ended_at: float) -> bool:
         """Whether it was there when the lock ended that it takes over, and still waits."""
         return (
-            records.state_of(heir) in (None, "Pending")
+            records.is_pending(heir)
             and self._ledger.seen_at[heir["metadata"]["uid"]] <= ended_at
             and not has_lost_its_pod(self._store, heir)
         )

@@ -18,7 +18,7 @@ from assetlock.kube.resources import (
     PODS,
 )
 from assetlock.model.times import format_time
-from tests.sim import kinds
+from tests.sim import kinds, records
 from tests.sim.admission import ADMIN, User
 from tests.sim.client import Client
 from tests.sim.clients import MERGE, NAMESPACE, Board, send
@@ -92,7 +92,7 @@ async def end_quarantines(stage: Stage) -> None:
     while True:
         await asyncio.sleep(stage.random.uniform(0.3, 1.0))
         for lock in list(stage.world.server.store.objects(kinds.ASSETLOCKS)):
-            if lock.get("status", {}).get("state") == "Quarantined":
+            if records.state_of(lock) == "Quarantined":
                 await send(stage.root, "DELETE", ASSETLOCKS.path(NAMESPACE, lock["metadata"]["name"]))
 
 

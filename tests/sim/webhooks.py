@@ -1,10 +1,12 @@
-"""What our admission process adds to requests, as plugins of the in-memory server. It may be down: see `Webhooks.up`.
+"""What our admission process adds to requests, as plugins of the in-memory server. It may be `down`.
 
 The webhooks themselves are tried on a real API server; here is only what they have to come to.
 """
 
+import contextlib
 import random
 import uuid
+from collections.abc import Iterator
 from typing import Any
 
 from assetlock.core import names
@@ -27,10 +29,10 @@ _OURS = (
 
 
 class Webhooks:
-    """All of them. While they are not `up`, AssetLocks are refused, and Leases are left as they were sent."""
+    """All of them. While they are down AssetLocks are refused, and Leases are left as they were sent."""
 
     def __init__(self, clock: Clock, seed: int | str) -> None:
-        self.up = True
+        self._up = True
         self._clock = clock
         self._random = random.Random(f"admission/{seed}")
 
@@ -38,12 +40,21 @@ class Webhooks:
         """What the server runs."""
         return [Plugin(mutate=self._name_holder), Plugin(mutate=self._stamp_lease)]
 
+    @contextlib.contextmanager
+    def down(self) -> Iterator[None]:
+        """Do not answer meanwhile."""
+        self._up = False
+        try:
+            yield
+        finally:
+            self._up = True
+
     def _name_holder(self, attributes: Attributes) -> Json | None:
         if attributes.served is not ASSETLOCKS or attributes.operation != "CREATE" or attributes.new is None:
             return None
         if is_operator(attributes):
             return None
-        if not self.up:
+        if not self._up:
             raise failures.internal_error('failed calling webhook "assetlocks.assetlock.dev"')
         user = attributes.user
         holder = {"username": user.name}
@@ -56,7 +67,7 @@ class Webhooks:
         old, new = attributes.old, attributes.new
         if attributes.served is not LEASES or new is None or not is_lock(new) or is_operator(attributes):
             return None
-        if not self.up:
+        if not self._up:
             return None
         before = old["metadata"].get("annotations", {}) if old else {}
         spec: dict[str, Any] = {**new.get("spec", {})}
