@@ -28,16 +28,22 @@ class Objects:
         """Take in a version, unless a later one is known."""
         meta = raw["metadata"]
         name, known = meta["name"], self.by_name.get(meta["name"])
-        if known and int(known["metadata"]["resourceVersion"]) >= int(meta["resourceVersion"]):
+        if known and _version(known) >= _version(raw):
             return
         self._note_stamps(name, known, raw)
         self.by_name[name] = raw
         self._file(name, self._index.selecting(labels_of(raw)))
 
     def drop(self, name: str) -> None:
-        """Take in that there is no such object."""
+        """Take in that a live read found no such object."""
         self._note_stamps(name, self.by_name.pop(name, None), None)
         self._file(name, frozenset())
+
+    def remove(self, raw: Raw) -> None:
+        """Take in that this version was the object's last, unless there is another one of its name since."""
+        known = self.by_name.get(raw["metadata"]["name"])
+        if known is None or _version(known) <= _version(raw):
+            self.drop(raw["metadata"]["name"])
 
     def replace(self, raws: Iterable[Raw]) -> set[str]:
         """Take in a whole list; gives the names of all objects before and after."""
@@ -111,6 +117,10 @@ def labels_of(raw: Raw) -> Mapping[str, str]:
 def annotations_of(raw: Raw) -> Mapping[str, str]:
     """The annotations of an object."""
     return raw["metadata"].get("annotations") or {}
+
+
+def _version(raw: Raw) -> int:
+    return int(raw["metadata"]["resourceVersion"])
 
 
 def _stamps_on(raw: Raw | None) -> set[str]:

@@ -42,6 +42,11 @@ class _Seen:
         if raw is None or self.raw is None or _version(raw) >= _version(self.raw):
             self.known, self.raw = True, raw
 
+    def remove(self, raw: Object) -> None:
+        """Take in that this version was the object's last, unless there is another one of its name since."""
+        if self.raw is None or _version(raw) >= _version(self.raw):
+            self.put(None)
+
 
 @dataclasses.dataclass(slots=True)
 class _Watched:
@@ -111,7 +116,7 @@ class Pods:
             self._tell(place)
 
         def on_event(kind: str, raw: Object) -> None:
-            seen.put(None if kind == "DELETED" else raw)
+            (seen.remove if kind == "DELETED" else seen.put)(raw)
             self._tell(place)
 
         reflector = Reflector(

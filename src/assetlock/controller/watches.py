@@ -101,7 +101,7 @@ class Watches:
             name = str(raw["metadata"]["name"])
             known, before = objects.by_name.get(name), objects.selecting(name)
             if kind == "DELETED":
-                objects.drop(name)
+                objects.remove(raw)
             else:
                 objects.put(raw)
                 if known and _is_fenced_alike(known, raw):
