@@ -15,7 +15,7 @@ from assetlock.controller.pods import Pods
 from assetlock.controller.targets import Targets
 from assetlock.controller.writing import Writing
 from assetlock.core import names
-from assetlock.core.decision import DeleteLease, Happening, PatchTarget, ReplaceLease, Write
+from assetlock.core.decision import ConfirmNoTarget, DeleteLease, Happening, PatchTarget, ReplaceLease, Write
 from assetlock.kube.api import Api
 from assetlock.kube.discovery import Discovery
 from assetlock.kube.resources import CONFIG_MAPS, LEASES, Object, Resource
@@ -105,5 +105,19 @@ def test_a_lease_is_left_as_it_became_meanwhile(write: type[Write]) -> None:
         assert await stage.writing.apply(KEY, decided) is False
         assert await stage.api.get(LEASES, "shop", LEASE) == present
         assert await stage.writing.apply(KEY, await stage.decided_on_lease(write)) is True
+
+    virtual.run(story)
+
+
+def test_that_a_target_is_not_there_is_looked_at_live_and_what_is_found_is_known() -> None:
+    async def story() -> None:
+        stage = Stage(asyncio.get_running_loop())
+        assert [each.uid for each in await stage.targets.observe(KEY, ASSET)] == [None]
+        assert await stage.writing.confirm(KEY, [ConfirmNoTarget(PAGE)])
+        await stage.make()
+        assert not await stage.writing.confirm(KEY, [ConfirmNoTarget(PAGE)])
+        page = await stage.api.get(CONFIG_MAPS, "shop", "page")
+        assert [each.uid for each in await stage.targets.observe(KEY, ASSET)] == [page["metadata"]["uid"]]
+        await stage.targets.close()
 
     virtual.run(story)

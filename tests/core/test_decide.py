@@ -367,6 +367,14 @@ def test_a_target_made_anew_while_locked_is_stamped_again(world: World) -> None:
     assert world.stamped_users("app") == ["alice"]
 
 
+def test_nobody_is_told_before_a_target_that_is_not_known_was_looked_for_live(world: World) -> None:
+    del world.targets["app"]
+    world.ask("first", "alice")
+    while not isinstance((decision := decide(world.observe())).writes[0], d.WriteLockStatus):
+        world.apply(decision.writes[0])
+    assert decision.confirm == (d.ConfirmNoTarget(world.observe().targets[0].target),)
+
+
 def test_a_stamp_copied_from_another_object_means_nothing(world: World) -> None:
     world.ask("first", "alice")
     world.settle()

@@ -22,6 +22,7 @@ from assetlock.core.decision import (
     ConfirmLease,
     ConfirmLock,
     ConfirmLockGone,
+    ConfirmNoTarget,
     ConfirmPod,
     CreateLease,
     CreateLock,
@@ -96,6 +97,8 @@ class Writing:
             elif isinstance(confirmation, ConfirmPod):
                 fate = await self._pods.read(confirmation.pod)
                 holds = (fate.ended is not None) is confirmation.ended
+            elif isinstance(confirmation, ConfirmNoTarget):
+                holds = await self._refresh_target(key, confirmation.target) is None
             else:
                 live = await self._refresh(key, "Asset", confirmation.name or key.name)
                 holds = _version_of(live) == confirmation.resource_version
@@ -204,7 +207,7 @@ class Writing:
         self._put(key, kind, live)
         return live
 
-    async def _refresh_target(self, key: Key, target: Target) -> None:
+    async def _refresh_target(self, key: Key, target: Target) -> dict[str, Any] | None:
         resource = self._targets.resource_of(target)
         place = self._targets.place_of(target, key.namespace)
         try:
@@ -212,6 +215,7 @@ class Writing:
         except NotFound:
             live = None
         self._targets.put(target, place, live)
+        return live
 
     def _is_slot(self, key: Key, write: Write) -> bool:
         """Whether the Lease that was to be created is there and is a slot of an asset."""

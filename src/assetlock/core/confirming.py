@@ -6,7 +6,13 @@ from collections.abc import Iterable, Sequence
 
 from assetlock.core import joint, names
 from assetlock.core.acquisition import Acquisition
-from assetlock.core.decision import ConfirmAsset, ConfirmLease, ConfirmLockGone, ConfirmPod
+from assetlock.core.decision import (
+    ConfirmAsset,
+    ConfirmLease,
+    ConfirmLockGone,
+    ConfirmNoTarget,
+    ConfirmPod,
+)
 from assetlock.core.observation import ObservedLease
 from assetlock.core.situation import Situation
 from assetlock.core.stamp import StampedHolder
@@ -67,6 +73,12 @@ def confirm_recorded(situation: Situation, version: str) -> tuple[ConfirmAsset, 
     if asset is None or told or _number(version) <= _number(asset.metadata.resource_version):
         return ()
     return (ConfirmAsset(asset.metadata.resource_version),)
+
+
+def confirm_absent(situation: Situation) -> tuple[ConfirmNoTarget, ...]:
+    """The targets of which none is known are not there: one that was made anew may be stamped for who held before."""
+    absent = (each for each in situation.observation.targets if each.wanted and each.uid is None)
+    return tuple(ConfirmNoTarget(each.target) for each in absent if each.target.name and not each.problem)
 
 
 def _number(version: str) -> int:

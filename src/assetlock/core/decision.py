@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from assetlock.core.observation import ObservedNamespace, ObservedTarget
 from assetlock.core.pods import PodRef
-from assetlock.model.asset import Asset
+from assetlock.model.asset import Asset, Target
 from assetlock.model.assetlock import AssetLock
 
 Body: TypeAlias = dict[str, Any]
@@ -79,7 +79,16 @@ class ConfirmPod:
     ended: bool
 
 
-Confirmation: TypeAlias = ConfirmLease | ConfirmLockGone | ConfirmLock | ConfirmAsset | ConfirmPod
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConfirmNoTarget:
+    """Go on only if there is no object that this target names, read live."""
+
+    target: Target
+
+
+Confirmation: TypeAlias = (
+    ConfirmLease | ConfirmLockGone | ConfirmLock | ConfirmAsset | ConfirmPod | ConfirmNoTarget
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -11,7 +11,12 @@ from collections.abc import Iterator
 
 from assetlock.core import asset_status, joint, leases, lock_status, pods, queue, terms
 from assetlock.core.acquisition import Acquisition, needs_all
-from assetlock.core.confirming import confirm_ended, confirm_former_gone, confirm_not_over
+from assetlock.core.confirming import (
+    confirm_absent,
+    confirm_ended,
+    confirm_former_gone,
+    confirm_not_over,
+)
 from assetlock.core.decision import (
     AnnounceOnLease,
     ConfirmAsset,
@@ -155,23 +160,24 @@ def announce(situation: Situation) -> Decision | None:
     if not untold:
         return None
     entry, holder = min(untold, key=lambda pair: pair[0].fencing_token)
+    confirm = confirm_absent(situation)
     if holder.lock is None:
         told = Happening.about(asset, "Locked", f"locked by {entry.identity}, token {entry.fencing_token}")
         patch = leases.announcement(holder.primary.lease, entry.fencing_token)
-        return Decision(writes=(AnnounceOnLease(holder.primary.name, patch, tells=(told,)),))
+        return Decision(confirm, writes=(AnnounceOnLease(holder.primary.name, patch, tells=(told,)),))
     note = f"asset {situation.observation.name} locked for {entry.identity}, token {entry.fencing_token}"
     locked = Happening.about(asset, "Locked", f"{note} ({holder.lock.metadata.name})")
     fenced = joint.tell(holder.lock, situation.observation.name, entry.fencing_token)
     if joint.is_joint(holder.lock) and not joint.is_whole(holder.lock, fenced):
         status = lock_status.fenced(situation, holder.lock, fenced)
         body = lock_status.body(situation, holder.lock, status)
-        return Decision(writes=(WriteLockStatus(body, tells=(locked,)),))
+        return Decision(confirm, writes=(WriteLockStatus(body, tells=(locked,)),))
     if joint.is_joint(holder.lock):
         note = f"assets {', '.join(joint.assets_of(holder.lock))} locked for {entry.identity}"
     status = lock_status.held(situation, holder, holder.lock, entry, fenced)
     body = lock_status.body(situation, holder.lock, status)
     tells = (Happening.about(holder.lock, "Acquired", note), locked)
-    return Decision(writes=(WriteLockStatus(body, tells=tells),))
+    return Decision(confirm, writes=(WriteLockStatus(body, tells=tells),))
 
 
 def _may_be_told(situation: Situation, holder: Acquisition) -> bool:
