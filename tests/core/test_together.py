@@ -49,6 +49,21 @@ def test_assets_tell_their_tokens_in_order_so_that_none_is_in_the_others_way(tow
     assert town.state("release") == "Held"
 
 
+def test_a_token_that_was_told_before_all_are_had_is_not_recorded_a_second_time(town: Town) -> None:
+    town.ask("release", "db", "web")
+    for write in town.decide("release")[1].writes:
+        town.apply("", write)
+    for _ in range(3):
+        town.apply("db", town.decide("db")[1].writes[0])
+    assert town.status("release")["assets"] == [{"name": "db", "fencingToken": 1}]
+    town.worlds["db"].asset["status"][
+        "holders"
+    ] = []  # It ended, and somebody with an old view begins it again.
+    town.settle()
+    told = {one["name"]: one["fencingToken"] for one in town.status("release")["assets"]}
+    assert (town.state("release"), told) == ("Held", {"db": 2, "web": 1})
+
+
 def test_nothing_is_taken_while_one_of_them_is_held(town: Town) -> None:
     town.ask_one("patch", "web")
     town.settle()

@@ -43,7 +43,7 @@ class Acquisition:
 
     ``lock`` is its AssetLock, if it is known. ``recorded`` is what the Asset's status says about it, once its token
     is fixed. ``ending`` is why it is over; ``None`` while it stands. ``fate`` is what is known of the pod behind it.
-    ``told`` is the token that its AssetLock has told.
+    ``told`` is the token that its AssetLock tells, be it ``Held`` or not yet on all of its assets.
     """
 
     tenure: Tenure
@@ -75,9 +75,9 @@ class Acquisition:
 
     @property
     def token_announced(self) -> int | None:
-        """The token that the holder has been told; ``None`` before that."""
+        """The token that the holder has been told; ``None`` before that, so while a part of its assets is fenced."""
         if self.lock is not None:
-            return self.told
+            return self.told if self.lock.status.state is LockState.HELD else None
         told = self.primary.lease.metadata.annotations.get(names.TOKEN_ANNOTATION, "")
         return int(told) if told.isdecimal() else None
 
