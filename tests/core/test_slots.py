@@ -330,3 +330,32 @@ def test_a_lease_that_says_it_is_somebody_elses_acquisition_is_one_of_its_own(wo
     world.leases[1]["metadata"]["annotations"]["assetlock.dev/acquisition"] = uid
     world.settle()
     assert holders(world) == [("ann", [0], 1), ("mallory", [1], 2)]
+
+
+@pytest.mark.parametrize(("mode", "lost"), [("Exclusive", 0), ("Shared", None)])
+def test_who_has_no_place_on_an_asset_that_was_made_anew_does_not_hold(
+    world: World, mode: str, lost: int | None
+) -> None:
+    read(world, "other")
+    world.ask("first", "first", mode=mode, wait="1h")
+    world.settle()
+    world.withdraw("other")
+    world.settle()
+    assert held(world) == ["first"]
+    if lost is not None:
+        world.drop_lease(lost)
+    world.make_asset("app", capacity=1)
+    decision = decide(world.observe())
+    assert decision.confirm[0] == d.ConfirmAsset(world.asset["metadata"]["resourceVersion"])
+    read(world, "second")
+    assert held(world) == ["second"]
+    assert why(world, "first")["reason"] == "AssetRemade"
+    assert world.stamped_users("app") == ["second"]
+
+
+def test_who_has_a_place_on_an_asset_that_was_made_anew_holds_on(world: World) -> None:
+    read(world, "first", "second")
+    world.make_asset("app", capacity=2)
+    world.settle()
+    assert held(world) == ["first", "second"]
+    assert world.stamped_users("app") == ["first", "second"]

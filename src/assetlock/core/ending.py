@@ -30,6 +30,12 @@ def end_locks(situation: Situation) -> Decision | None:
         if lock is not None and ending is not None and not queue.has_ended(lock):
             confirm = _confirm_ending(situation, acquisition, ending)
             return Decision(confirm=confirm, writes=(finish(situation, lock, ending),))
+    for lock in situation.displaced:
+        displaced = Ending(
+            LockState.REVOKED, "AssetRemade", "the asset was made anew, and has no place for it"
+        )
+        confirm = _confirm_displaced(situation)
+        return Decision(confirm=confirm, writes=(finish(situation, lock, displaced),))
     known = {acquisition.id for acquisition in situation.acquisitions}
     recorded = {holder.acquisition for holder in situation.former}
     for lock in situation.observation.locks:
@@ -52,6 +58,14 @@ def _confirm_ending(
     if ending.reason == "LeaseLost" and acquisition.recorded:
         return confirm_slots(situation, acquisition.recorded.slots)
     return ()
+
+
+def _confirm_displaced(situation: Situation) -> tuple[Confirmation, ...]:
+    """The Asset is known as it is, and all Leases of it: otherwise what lacks may only not have been seen yet."""
+    asset = situation.observation.asset
+    version = asset.metadata.resource_version if asset else None
+    slots = confirm_slots(situation, range(situation.observation.capacity))
+    return (ConfirmAsset(version), *slots)
 
 
 def give_up(situation: Situation) -> Decision | None:

@@ -21,7 +21,7 @@ from assetlock.core.observation import Observation, ObservedLease, ObservedNames
 from assetlock.core.stamp import Stamp, stamp_of
 from assetlock.core.tenure import tenures_of
 from assetlock.model.asset import Holder
-from assetlock.model.assetlock import AssetLock
+from assetlock.model.assetlock import AssetLock, LockState
 
 
 class Situation:
@@ -92,6 +92,15 @@ class Situation:
         held = {holder.id for holder in self.holders}
         collecting = [a for a in self.standing if a.lock is not None and a.id not in held]
         return sorted(collecting, key=lambda a: queue.rank(a.lock) if a.lock else ())
+
+    @functools.cached_property
+    def displaced(self) -> list[AssetLock]:
+        """Those that were told that they hold, whom the Asset does not name, and who would not fit on it."""
+        asset, held = self.observation.asset, {holder.id for holder in self.holders}
+        if asset is None or asset.metadata.deletion_timestamp is not None:
+            return []
+        told = (a.lock for a in self.standing if a.lock is not None and a.id not in held)
+        return [lock for lock in told if lock.status.state is LockState.HELD]
 
     @functools.cached_property
     def in_vain(self) -> list[Acquisition]:
