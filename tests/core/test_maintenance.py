@@ -394,3 +394,30 @@ def test_within_the_lead_time_only_what_ends_before_the_start_is_granted(world: 
         "its TTL would outlive 2026-03-28T13:00:00Z, when the asset is closed for maintenance by window freeze "
         "(year end); ask for less, or later: it opens again at 2026-03-28T15:00:00Z"
     )
+
+
+def test_a_window_that_skips_follows_another_window_without_a_gap(world: World) -> None:
+    world.schedule("freeze", **once(1, 3), whenHeld="Skip")
+    world.schedule("patch", **once(2, 5), whenHeld="Skip", maintainers=[{"kind": "User", "name": "ada"}])
+    pass_until(world, 1.5)
+    world.ask("first", "bob", wait="4h")
+    pass_until(world, 3.1)
+    assert world.writers("app") == ["- ada"]
+    assert (len(window_locks(world)), world.state("first")) == (1, "Pending")
+    pass_until(world, 4.9)
+    assert world.state("first") == "Pending"
+    pass_until(world, 5.1)
+    assert world.state("first") == "Held"
+
+
+def test_nobody_takes_over_what_is_closed_to_him(world: World) -> None:
+    world.ask("first", "alice", ttl="4h")
+    world.settle()
+    world.schedule("freeze", **once(1, 2))
+    pass_until(world, 1.5)
+    world.ask("heir", "bob", takeOver="first", wait="4h")
+    world.settle()
+    assert (world.state("first"), world.state("heir")) == ("Held", "Pending")
+    assert "closed for maintenance" in message(world, "heir")
+    pass_until(world, 2.1)
+    assert (world.state("first"), world.state("heir")) == ("Released", "Held")

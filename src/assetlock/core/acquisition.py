@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from assetlock.core import joint, names, pods, queue, windowlocks
+from assetlock.core.closed import Gate
 from assetlock.core.identity import QUARANTINE
 from assetlock.core.messages import shortened
 from assetlock.core.observation import Observation, ObservedLease
@@ -121,7 +122,7 @@ def is_complete(observation: Observation, lock: AssetLock, tenure: Tenure) -> bo
     return all_here and joint.has_all(lock, observation.name, tenure.elsewhere)
 
 
-def acquired(observation: Observation, tenure: Tenure, *, unfenceable: str | None) -> Acquisition:
+def acquired(observation: Observation, tenure: Tenure, gate: Gate, *, unfenceable: str | None) -> Acquisition:
     """What a tenure comes to. ``unfenceable``: why a target can't be fenced."""
     asset = observation.asset
     lock = None
@@ -135,7 +136,7 @@ def acquired(observation: Observation, tenure: Tenure, *, unfenceable: str | Non
         or _loss(observation, tenure, lock, recorded)
         or _failing(observation, lock, pod, unfenceable)
         or (None if unfenceable else _sent_away(observation, lock))
-        or _handed_over(observation, tenure, unfenceable)
+        or _handed_over(observation, tenure, gate, unfenceable)
     )
     told = joint.token_told(lock, observation.name) if lock else None
     return Acquisition(tenure, lock, recorded, ending, fate_of(observation, pod), told)
@@ -214,12 +215,14 @@ def taker_of(observation: Observation, tenure: Tenure) -> AssetLock | None:
     return min((k for k in ready if k.metadata.uid != tenure.acquisition), key=queue.rank, default=None)
 
 
-def _handed_over(observation: Observation, tenure: Tenure, unfenceable: str | None) -> Ending | None:
-    """Who is to take over ends the acquisition, but not before nobody else is in the way."""
+def _handed_over(
+    observation: Observation, tenure: Tenure, gate: Gate, unfenceable: str | None
+) -> Ending | None:
+    """Who is to take over ends the acquisition, but not before nobody else, nor a window, is in the way."""
     taker, asset = taker_of(observation, tenure), observation.asset
     if taker is None or taker.spec.holder is None or asset is None or unfenceable:
         return None
-    if asset.metadata.deletion_timestamp is not None:
+    if asset.metadata.deletion_timestamp is not None or gate.refusal(taker):
         return None
     own = {tenure.acquisition, taker.metadata.uid}
     others = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import functools
 
-from assetlock.core import guard, joint, names, pods, queue
+from assetlock.core import guard, joint, names, pods, queue, windowlocks
 from assetlock.core.acquisition import (
     Acquisition,
     Ending,
@@ -44,7 +44,7 @@ class Situation:
     def acquisitions(self) -> list[Acquisition]:
         """All that the Leases record, over or not, by their first slots."""
         return [
-            acquired(self.observation, tenure, unfenceable=self.unprotected)
+            acquired(self.observation, tenure, self.gate, unfenceable=self.unprotected)
             for tenure in tenures_of(self.observation)
         ]
 
@@ -139,8 +139,17 @@ class Situation:
     def patient(self) -> dict[str, datetime.datetime | None]:
         """Those in line, by UID, who may wait on, and until when if there is an end to it."""
         observation = self.observation
-        waiting = (lock for lock in self.waiters if queue.waits_at_all(lock))
+        waiting = (lock for lock in self.waiters if queue.waits_at_all(lock) or self._relieves(lock))
         return {lock.metadata.uid: queue.gives_up_at(observation, lock) for lock in waiting}
+
+    def _relieves(self, lock: AssetLock) -> bool:
+        """Whether a window's lock follows another window's, which goes as soon as this one is in line."""
+        locks = [holder.lock for holder in self.holders]
+        return (
+            windowlocks.is_windows(lock)
+            and bool(locks)
+            and all(k and windowlocks.is_windows(k) for k in locks)
+        )
 
     def takes_nothing(self, lock: AssetLock) -> bool:
         """Whether the lock is to take over from one that does not have the asset."""
