@@ -574,4 +574,47 @@ MUTANTS = (
         'if dropped := told - stored.get("status", {}).keys():',
         "if dropped := set[str]():",
     ),
+    Mutant(
+        "tell a holder of a target that was made anew unseen",
+        "core/granting.py",
+        "    confirm = confirm_absent(situation)\n",
+        "    confirm = ()\n",
+        first="tests/core/test_decide.py",
+    ),
+    Mutant(
+        "lose a target when the end of the one before it is told late",
+        "controller/watches.py",
+        "objects.remove(raw)",
+        "objects.drop(name)",
+    ),
+    Mutant(
+        "take a pod for gone when the end of the one before it is told late",
+        "controller/pods.py",
+        '(seen.remove if kind == "DELETED" else seen.put)(raw)',
+        'seen.put(None if kind == "DELETED" else raw)',
+    ),
+    Mutant(
+        "use a token again that was told before all assets were had",
+        "core/acquisition.py",
+        "return self.told if self.lock.status.state is LockState.HELD else None",
+        "return self.told",
+    ),
+    Mutant(
+        "leave a lock held that has no place on an asset made anew",
+        "core/ending.py",
+        "    for lock in situation.displaced:\n",
+        "    for lock in situation.displaced[:0]:\n",
+    ),
+    Mutant(
+        "open between two windows that skip",
+        "core/situation.py",
+        "queue.waits_at_all(lock) or self._relieves(lock)",
+        "queue.waits_at_all(lock)",
+    ),
+    Mutant(
+        "end a holder for an heir to whom the asset is closed",
+        "core/acquisition.py",
+        "if asset.metadata.deletion_timestamp is not None or gate.refusal(taker):",
+        "if asset.metadata.deletion_timestamp is not None:",
+    ),
 )
