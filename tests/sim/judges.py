@@ -98,16 +98,19 @@ class Judges:
         if known is not None:
             assert known.token == int(token), f"token {known.token} became {token} while it was held"
             return
+        if self._ledger.is_gone(asset):
+            return  # Its word was under way: it protects nothing.
         if self._ledger.assets_deleted and holder.acquisition in self._ledger.told:
             return
-        if holder.withheld and not self._is_named(asset, holder.acquisition):
-            return  # By another controller's clock the delay is over, and nobody is told of it.
+        if holder.withheld and self._is_over_for_another(asset, holder.acquisition):
+            return
         new = Announced(holder.acquisition, holder.user, int(token), None)
         self._judge_announcement(asset, new, turnover.time)
 
-    def _is_named(self, asset: str, acquisition: str) -> bool:
-        """Whether the Asset names it as a holder."""
-        return acquisition in records.holders(self._ledger.assets[asset])
+    def _is_over_for_another(self, asset: str, acquisition: str) -> bool:
+        """Whether a delay may be over by another controller's clock: it takes things away then, in any order."""
+        named = acquisition in records.holders(self._ledger.assets[asset])
+        return acquisition in self._ledger.told or not named
 
     def _judge_announcement(self, asset: str, new: Announced, now: float) -> None:
         present = self._ledger.announced[asset]
@@ -115,7 +118,7 @@ class Judges:
         assert not any(other.alone for other in present.values()), f"{new} was announced beside {present}"
         last = self._tokens.get(asset, 0)
         assert new.token > last or new.late, f"{new} was announced after token {last}"
-        status = self._ledger.assets[asset].get("status", {})
+        status = self._ledger.recorded_for(asset, new.acquisition)
         mark = status.get("fencingToken", 0)
         assert mark >= new.token, f"{new} was announced with the high-water mark at {mark}"
         tokens = [holder["fencingToken"] for holder in status.get("holders", [])]
