@@ -67,7 +67,7 @@ def _installed() -> Iterator[ControlPlane]:
     """A control plane of its own with the operator in it."""
     with ControlPlane() as cluster:
         cluster.kubectl("create", "namespace", NAMESPACE)
-        stack.start(cluster)
+        stack.start(cluster, keep_running=True)
         yield cluster
 
 
