@@ -421,3 +421,20 @@ def test_nobody_takes_over_what_is_closed_to_him(world: World) -> None:
     assert "closed for maintenance" in message(world, "heir")
     pass_until(world, 2.1)
     assert (world.state("first"), world.state("heir")) == ("Released", "Held")
+
+
+@pytest.mark.parametrize("behind", [3, 170, 7200])
+def test_a_leader_whose_clock_is_behind_opens_what_the_last_one_has_closed(behind: int) -> None:
+    world = World()
+    world.make_asset("app", capacity=2)
+    world.make_target("app")
+    world.schedule("freeze", **once(-2, -1), kind="Allow")
+    world.settle()
+    assert [world.state(name) for name in window_locks(world)] == ["Held"]
+    world.now -= datetime.timedelta(seconds=behind)
+    for slot in (0, 1):
+        world.terms[slot] = (world.terms[slot][0], world.now + datetime.timedelta(milliseconds=slot))
+    world.pass_time(1)
+    del world.windows["freeze"]
+    world.settle()
+    assert (window_locks(world), world.leases) == ([], {})

@@ -18,6 +18,8 @@ from assetlock.model.lease import Lease
 from assetlock.model.times import format_micro_time
 
 _KEPT = {names.KEEP_ANNOTATION: "true"}
+_RESOLUTION = datetime.timedelta(microseconds=1)
+_LAST = datetime.datetime.max.replace(tzinfo=datetime.UTC) - _RESOLUTION
 
 
 def claimed(
@@ -87,15 +89,19 @@ def renewed(
     lock: AssetLock,
     lasts: datetime.timedelta | None = None,
 ) -> Body:
-    """The first Lease of ``lock`` with a new term from now on, which no other of its Leases outlasts."""
+    """The first Lease of ``lock`` with a new term, which no other of its Leases outlasts.
+
+    It begins now or, where a clock that was ahead of ours has written the last one, right after that.
+    """
     observed, held = acquisition.primary, acquisition.tenure
     old = observed.lease.spec
-    others = (other.lease.spec.renew_time for other in (*held.leases[1:], *held.elsewhere))
+    known = (each.lease.spec.renew_time for each in (*held.leases, *held.elsewhere))
+    later = (min(time, _LAST) + _RESOLUTION for time in known if time is not None)
     spec = {
         "holderIdentity": old.holder_identity,
         "leaseDurationSeconds": _seconds(observation, lock, lasts),
         "acquireTime": format_micro_time(old.acquire_time or observation.now),
-        "renewTime": format_micro_time(max([observation.now, *filter(None, others)])),
+        "renewTime": format_micro_time(max([observation.now, *later])),
         "leaseTransitions": old.lease_transitions or 0,
     }
     return _body(observation, observed.slot, observed.lease, observed.lease.metadata.annotations, spec)
