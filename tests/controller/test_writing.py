@@ -13,7 +13,7 @@ from assetlock.controller.keys import AssetKey
 from assetlock.controller.namespaces import Namespaces
 from assetlock.controller.pods import Pods
 from assetlock.controller.targets import Targets
-from assetlock.controller.writing import Writing
+from assetlock.controller.writing import NothingChanged, Writing
 from assetlock.core import names
 from assetlock.core.decision import ConfirmNoTarget, DeleteLease, Happening, PatchTarget, ReplaceLease, Write
 from assetlock.kube.api import Api
@@ -105,6 +105,31 @@ def test_a_lease_is_left_as_it_became_meanwhile(write: type[Write]) -> None:
         assert await stage.writing.apply(KEY, decided) is False
         assert await stage.api.get(LEASES, "shop", LEASE) == present
         assert await stage.writing.apply(KEY, await stage.decided_on_lease(write)) is True
+
+    virtual.run(story)
+
+
+def test_a_write_that_leaves_a_lease_as_it_is_is_not_made_over_and_over() -> None:
+    async def story() -> None:
+        stage = Stage(asyncio.get_running_loop())
+        await stage.make()
+        with pytest.raises(NothingChanged, match=f"ReplaceLease left {LEASE} as it was"):
+            await stage.writing.apply(KEY, ReplaceLease(await stage.api.get(LEASES, "shop", LEASE)))
+
+    virtual.run(story)
+
+
+def test_a_target_that_does_not_take_its_stamp_can_not_be_fenced() -> None:
+    async def story() -> None:
+        stage = Stage(asyncio.get_running_loop())
+        await stage.make()
+        decided = await stage.decided_on_target()
+        del decided.patch["metadata"]["annotations"]  # As if somebody's webhook took it off again.
+        assert await stage.writing.apply(KEY, decided) is False
+        (observed,) = await stage.targets.observe(KEY, ASSET)
+        assert observed.problem is not None
+        assert observed.problem.startswith("ConfigMap page can't be stamped: the API server takes it and")
+        await stage.targets.close()
 
     virtual.run(story)
 

@@ -73,13 +73,15 @@ class Namespaces:
         concerning = (until for name, (_, until) in problems if key in self._claimants.get(name, ()))
         return min(concerning, default=None)
 
-    async def patch(self, observed: ObservedNamespace, patch: dict[str, Any]) -> None:
+    async def patch(self, observed: ObservedNamespace, patch: dict[str, Any]) -> dict[str, Any]:
         """Change the namespace as it was observed; `Conflict` if it has changed since, without asking if known."""
         async with self._turns[observed.name]:
             known = self._known.get(observed.name)
             if known is not None and known["metadata"]["resourceVersion"] != observed.resource_version:
                 raise Conflict(409, "Conflict", f"namespace {observed.name} has changed since")
-            self._put(await self._api.merge_patch(NAMESPACES, None, observed.name, patch))
+            new = await self._api.merge_patch(NAMESPACES, None, observed.name, patch)
+            self._put(new)
+            return new
 
     async def read_again(self, observed: ObservedNamespace) -> None:
         """Look what became of a namespace after a write to it went wrong, unless it is known already."""

@@ -23,7 +23,7 @@ from assetlock.core.observation import ObservedTarget
 from assetlock.core.selection import described, selects
 from assetlock.kube.api import Api
 from assetlock.kube.discovery import Discovery
-from assetlock.kube.errors import ApiError, KindNotFound, KubeError
+from assetlock.kube.errors import KindNotFound, KubeError
 from assetlock.kube.resources import Resource
 from assetlock.model.asset import MOST_SELECTED, Asset, FencedPlace, Target
 from assetlock.model.selector import LabelSelector
@@ -247,11 +247,6 @@ class Targets:
             watched = self._watches.get(place)
             if watched is not None and isinstance(what, LabelSelector):
                 watched.objects.deselect(what)
-
-
-def explain(error: ApiError, target: Target) -> str:
-    """Why a stamp could not be written, for the one who asked for the lock."""
-    return f"{target.kind} {target.name} can't be stamped: {error}"
 
 
 def _name(raw: Raw) -> str:

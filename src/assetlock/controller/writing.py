@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Protocol
 
 from assetlock.controller.cache import Cache
 from assetlock.controller.clock import Clock
 from assetlock.controller.keys import AssetKey, Concerned, Key
 from assetlock.controller.namespaces import Namespaces
+from assetlock.controller.objects import Raw
 from assetlock.controller.pods import Pods
-from assetlock.controller.targets import Targets, explain
+from assetlock.controller.targets import Targets
 from assetlock.core.decision import (
     AnnounceOnLease,
     Confirmation,
@@ -50,6 +51,10 @@ class Teller(Protocol):
     def tell(self, namespace: str, happening: Happening) -> None:
         """Publish one happening."""
         ...
+
+
+class NothingChanged(Exception):
+    """A write that was decided on left the object as it was: to decide the same again at once would never end."""
 
 
 def log_write(key: Key, write: Write) -> None:
@@ -115,7 +120,7 @@ class Writing:
     async def apply(self, key: Key, write: Write) -> bool:
         """Make one write; false when it did not take effect as decided, after reading what is there now."""
         try:
-            await self._send(key, write)
+            new = await self._send(key, write)
         except (Conflict, AlreadyExists, NotFound, OutcomeUnknown) as error:
             log.info(
                 "write did not go through",
@@ -126,33 +131,43 @@ class Writing:
                 raise  # A Lease without our label has the name: no lock, but in the way of one. Not at once again.
             return False
         except ApiError as error:
-            if not error.is_refusal:
-                raise
-            if isinstance(write, PatchTarget) and isinstance(key, AssetKey):
-                target = write.target.target
-                self._targets.problem(key, target, explain(error, target))
-            elif isinstance(write, PatchNamespace):
-                name = write.namespace.name
-                self._namespaces.problem(name, f"namespace {name} can't be guarded: {error}")
-            else:
+            if not error.is_refusal or not self._hinders(key, write, str(error)):
                 raise
             await self._read_again(key, write)
+            return False
+        if new is not None and _version_of(new) == _decided_on(write):
+            if not self._hinders(key, write, "the API server takes it and leaves the object as it was"):
+                raise NothingChanged(f"{_name(write)} left {new['metadata']['name']} as it was")
             return False
         self._wrote(key, write)
         for happening in write.tells:
             self._teller.tell(key.namespace, happening)
         return True
 
-    async def _send(self, key: Key, write: Write) -> None:
-        namespace = key.namespace
+    def _hinders(self, key: Key, write: Write, why: str) -> bool:
+        """Remember for a while what can't be fenced, if it is that which can't be written."""
+        if isinstance(write, PatchTarget) and isinstance(key, AssetKey):
+            target = write.target.target
+            self._targets.problem(key, target, f"{target.kind} {target.name} can't be stamped: {why}")
+            return True
+        if isinstance(write, PatchNamespace):
+            name = write.namespace.name
+            self._namespaces.problem(name, f"namespace {name} can't be guarded: {why}")
+            return True
+        return False
+
+    async def _send(self, key: Key, write: Write) -> Raw | None:
+        """Make the write, and take in what is there then; gives that, if the object was there before and still is."""
+        namespace, new = key.namespace, None
         match write:
             case CreateLease(body=body):
                 self._put(key, "Lease", await self._api.create(LEASES, namespace, body))
             case ReplaceLease(body=body):
-                lease = body["metadata"]["name"]
-                self._put(key, "Lease", await self._api.replace(LEASES, namespace, lease, body))
+                new = await self._api.replace(LEASES, namespace, body["metadata"]["name"], body)
+                self._put(key, "Lease", new)
             case AnnounceOnLease(name=lease, patch=patch):
-                self._put(key, "Lease", await self._api.merge_patch(LEASES, namespace, lease, patch))
+                new = await self._api.merge_patch(LEASES, namespace, lease, patch)
+                self._put(key, "Lease", new)
             case DeleteLease(name=lease, uid=uid, resource_version=version):
                 await self._api.delete(LEASES, namespace, lease, uid=uid, resource_version=version)
                 self._gone(key, "Lease", namespace, lease, version)
@@ -162,12 +177,10 @@ class Writing:
                 await self._api.delete(ASSETLOCKS, namespace, name, uid=uid, resource_version=version)
                 self._gone(key, "AssetLock", namespace, name, version)
             case WriteAssetStatus(body=body):
-                name = body["metadata"]["name"]
-                new = await self._api.replace_status(ASSETS, namespace, name, body)
+                new = await self._api.replace_status(ASSETS, namespace, body["metadata"]["name"], body)
                 self._put(key, "Asset", new)
             case WriteLockStatus(body=body):
-                name = body["metadata"]["name"]
-                new = await self._api.replace_status(ASSETLOCKS, namespace, name, body)
+                new = await self._api.replace_status(ASSETLOCKS, namespace, body["metadata"]["name"], body)
                 self._put(key, "AssetLock", new)
             case PatchTarget(target=observed, patch=patch):
                 target = observed.target
@@ -176,7 +189,8 @@ class Writing:
                 new = await self._api.merge_patch(resource, place, target.name or "", patch)
                 self._targets.put(target, place, new)
             case PatchNamespace(namespace=space, patch=patch):
-                await self._namespaces.patch(space, patch)
+                new = await self._namespaces.patch(space, patch)
+        return new
 
     async def _read_again(self, key: Key, write: Write) -> None:
         match write:
@@ -195,7 +209,7 @@ class Writing:
             case PatchNamespace(namespace=space):
                 await self._namespaces.read_again(space)
 
-    async def _refresh(self, key: Key, kind: str, name: str) -> dict[str, Any] | None:
+    async def _refresh(self, key: Key, kind: str, name: str) -> Raw | None:
         namespace = key.namespace
         resource = {"Lease": LEASES, "Asset": ASSETS, "AssetLock": ASSETLOCKS}[kind]
         known = self._cache.version(kind, namespace, name)
@@ -207,7 +221,7 @@ class Writing:
         self._put(key, kind, live)
         return live
 
-    async def _refresh_target(self, key: Key, target: Target) -> dict[str, Any] | None:
+    async def _refresh_target(self, key: Key, target: Target) -> Raw | None:
         resource = self._targets.resource_of(target)
         place = self._targets.place_of(target, key.namespace)
         try:
@@ -223,7 +237,7 @@ class Writing:
             return False
         return self._cache.leases.get(key.namespace, write.body["metadata"]["name"]) is not None
 
-    def _put(self, key: Key, kind: str, raw: dict[str, Any]) -> None:
+    def _put(self, key: Key, kind: str, raw: Raw) -> None:
         self._tell_others(key, self._cache.put({**raw, "kind": kind}, self._clock.monotonic()))
 
     def _gone(self, key: Key, kind: str, namespace: str, name: str, version: str) -> None:
@@ -236,8 +250,19 @@ class Writing:
             self._changed(other)
 
 
-def _version_of(live: dict[str, Any] | None) -> str | None:
+def _version_of(live: Raw | None) -> str | None:
     return live["metadata"]["resourceVersion"] if live else None
+
+
+def _decided_on(write: Write) -> str | None:
+    """The version that a write replaces; ``None`` where it makes an object, or ends one."""
+    match write:
+        case ReplaceLease(body=body) | WriteAssetStatus(body=body) | WriteLockStatus(body=body):
+            return str(body["metadata"]["resourceVersion"])
+        case AnnounceOnLease(patch=patch) | PatchTarget(patch=patch) | PatchNamespace(patch=patch):
+            return str(patch["metadata"]["resourceVersion"])
+        case _:
+            return None
 
 
 def _name(write: Write) -> str:
