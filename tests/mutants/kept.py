@@ -617,4 +617,16 @@ MUTANTS = (
         "if asset.metadata.deletion_timestamp is not None or gate.refusal(taker):",
         "if asset.metadata.deletion_timestamp is not None:",
     ),
+    Mutant(
+        "renew a lock no later than a clock that was ahead has",
+        "core/leases.py",
+        "later = (min(time, _LAST) + _RESOLUTION for time",
+        "later = (min(time, _LAST) for time",
+    ),
+    Mutant(
+        "make a write over and over that changes nothing",
+        "controller/writing.py",
+        "if new is not None and _version_of(new) == _decided_on(write):",
+        "if new is not None and _decided_on(write) is None:",
+    ),
 )
