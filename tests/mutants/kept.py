@@ -254,10 +254,10 @@ MUTANTS = (
     Mutant(
         "claim the Lease whatever became of it meanwhile",
         "controller/writing.py",
-        '                self._put(key, "Lease", await self._api.replace(LEASES, namespace, lease, body))\n',
-        "                live = await self._api.get(LEASES, namespace, lease)\n"
+        '                new = await self._api.replace(LEASES, namespace, body["metadata"]["name"], body)\n',
+        '                live = await self._api.get(LEASES, namespace, body["metadata"]["name"])\n'
         '                body["metadata"] |= {k: live["metadata"][k] for k in ("uid", "resourceVersion")}\n'
-        '                self._put(key, "Lease", await self._api.replace(LEASES, namespace, lease, body))\n',
+        '                new = await self._api.replace(LEASES, namespace, body["metadata"]["name"], body)\n',
     ),
     Mutant(
         "give the next acquisition the token of the last",
@@ -484,9 +484,9 @@ MUTANTS = (
     Mutant(
         "grant by merge patch",
         "controller/writing.py",
-        '                self._put(key, "Lease", await self._api.replace(LEASES, namespace, lease, body))\n',
+        '                new = await self._api.replace(LEASES, namespace, body["metadata"]["name"], body)\n',
         '                body["metadata"].pop("resourceVersion")\n'
-        '                self._put(key, "Lease", await self._api.merge_patch(LEASES, namespace, lease, body))\n',
+        '                new = await self._api.merge_patch(LEASES, namespace, body["metadata"]["name"], body)\n',
     ),
     Mutant(
         "trust the client's renewTime",
