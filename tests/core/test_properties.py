@@ -62,6 +62,10 @@ class Lock(RuleBasedStateMachine):
     def pass_time(self, seconds: float) -> None:
         self.world.pass_time(seconds)
 
+    @rule(seconds=st.sampled_from([-7200, -170, -3, 3, 170]))
+    def lead_by_another_clock(self, seconds: float) -> None:
+        self.world.change_leader(seconds)
+
     @rule()
     def make_a_lease_by_hand(self) -> None:
         self.world.hand_make("job", seconds=30)
