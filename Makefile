@@ -28,7 +28,7 @@ demo: controlplane  ## Watch locks at work on a real control plane
 	$(BIN)/assetlock demo $(ARGS)
 
 test: controlplane  ## Run every test, against a real control plane where it matters
-	$(BIN)/python -m pytest -n $(TESTERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest -n $(TESTERS) --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS)
 
 lint: setup  ## Format, lint, types, layers
 	$(BIN)/ruff format --check
