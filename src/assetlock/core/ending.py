@@ -71,11 +71,10 @@ def _confirm_displaced(situation: Situation) -> tuple[Confirmation, ...]:
 def give_up(situation: Situation) -> Decision | None:
     """Fail the locks that can't be had: those that don't wait, and those that have waited long enough."""
     observation = situation.observation
-    held = {holder.id for holder in situation.holders}
     for lock in observation.locks:
         if lock.metadata.uid in situation.patient or not queue.is_pending(lock):
             continue
-        if lock.metadata.uid in held or joint.is_joint(lock):
+        if lock.metadata.uid in situation.held or joint.is_joint(lock):
             continue
         if (withdrawn := not_to_be_served(lock)) is not None:
             ending = withdrawn

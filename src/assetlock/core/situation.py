@@ -87,26 +87,29 @@ class Situation:
         return len(holders) < self.observation.capacity and not any(holder.exclusive for holder in holders)
 
     @functools.cached_property
+    def held(self) -> set[str]:
+        """The ids of what the holders have acquired."""
+        return {holder.id for holder in self.holders}
+
+    @functools.cached_property
     def collectors(self) -> list[Acquisition]:
         """AssetLocks that have Leases but not all that they need, those first in line first."""
-        held = {holder.id for holder in self.holders}
-        collecting = [a for a in self.standing if a.lock is not None and a.id not in held]
+        collecting = [a for a in self.standing if a.lock is not None and a.id not in self.held]
         return sorted(collecting, key=lambda a: queue.rank(a.lock) if a.lock else ())
 
     @functools.cached_property
     def displaced(self) -> list[AssetLock]:
         """Those that were told that they hold, whom the Asset does not name, and who would not fit on it."""
-        asset, held = self.observation.asset, {holder.id for holder in self.holders}
+        asset = self.observation.asset
         if asset is None or asset.metadata.deletion_timestamp is not None:
             return []
-        told = (a.lock for a in self.standing if a.lock is not None and a.id not in held)
+        told = (a.lock for a in self.standing if a.lock is not None and a.id not in self.held)
         return [lock for lock in told if lock.status.state is LockState.HELD]
 
     @functools.cached_property
     def in_vain(self) -> list[Acquisition]:
         """Leases made by hand where there is no room: beyond the capacity, or beside an Exclusive holder."""
-        held = {holder.id for holder in self.holders}
-        return [a for a in self.standing if a.by_hand and a.id not in held]
+        return [a for a in self.standing if a.by_hand and a.id not in self.held]
 
     @functools.cached_property
     def vacant(self) -> dict[int, ObservedLease | None]:
@@ -120,7 +123,7 @@ class Situation:
     @functools.cached_property
     def waiters(self) -> list[AssetLock]:
         """Those in line behind the holders: first who takes over from one, then who has begun to collect slots."""
-        line = queue.in_line(self.observation, besides={holder.id for holder in self.holders})
+        line = queue.in_line(self.observation, besides=self.held)
         waiters = [
             lock for lock in line if self.given_up_by_pod(lock) is None and not self.takes_nothing(lock)
         ]
@@ -194,8 +197,8 @@ class Situation:
     @functools.cached_property
     def former(self) -> list[Holder]:
         """Those whom the Asset's status still names, and who do not hold any more."""
-        asset, held = self.observation.asset, {holder.id for holder in self.holders}
-        return [holder for holder in asset.status.holders if holder.acquisition not in held] if asset else []
+        holders = self.observation.asset.status.holders if self.observation.asset else []
+        return [holder for holder in holders if holder.acquisition not in self.held]
 
     @functools.cached_property
     def mark(self) -> int:
