@@ -14,6 +14,7 @@ from typing import Any
 
 from assetlock.controller.clock import Clock
 from assetlock.controller.keys import AssetKey
+from assetlock.controller.objects import version_of
 from assetlock.core import guard, names
 from assetlock.core.observation import ObservedNamespace
 from assetlock.kube.api import Api
@@ -175,7 +176,7 @@ class Namespaces:
         """Take in a version, unless a later one is known."""
         name = raw["metadata"]["name"]
         before = self._known.get(name)
-        if before and int(before["metadata"]["resourceVersion"]) >= int(raw["metadata"]["resourceVersion"]):
+        if before and version_of(before) >= version_of(raw):
             return
         self._known[name] = raw
         self._tell(before, raw)

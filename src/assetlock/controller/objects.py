@@ -28,7 +28,7 @@ class Objects:
         """Take in a version, unless a later one is known."""
         meta = raw["metadata"]
         name, known = meta["name"], self.by_name.get(meta["name"])
-        if known and _version(known) >= _version(raw):
+        if known and version_of(known) >= version_of(raw):
             return
         self._note_stamps(name, known, raw)
         self.by_name[name] = raw
@@ -42,7 +42,7 @@ class Objects:
     def remove(self, raw: Raw) -> None:
         """Take in that this version was the object's last, unless there is another one of its name since."""
         known = self.by_name.get(raw["metadata"]["name"])
-        if known is None or _version(known) <= _version(raw):
+        if known is None or version_of(known) <= version_of(raw):
             self.drop(raw["metadata"]["name"])
 
     def replace(self, raws: Iterable[Raw]) -> set[str]:
@@ -119,7 +119,8 @@ def annotations_of(raw: Raw) -> Mapping[str, str]:
     return raw["metadata"].get("annotations") or {}
 
 
-def _version(raw: Raw) -> int:
+def version_of(raw: Raw) -> int:
+    """The resourceVersion of an object."""
     return int(raw["metadata"]["resourceVersion"])
 
 

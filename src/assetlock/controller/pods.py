@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from assetlock.controller.clock import Clock
 from assetlock.controller.keys import Concerned
+from assetlock.controller.objects import version_of
 from assetlock.core.pods import Fate, PodRef, Sight, fate_of, job_of, node_in_question
 from assetlock.kube.api import Api
 from assetlock.kube.errors import Forbidden, NotFound
@@ -39,12 +40,12 @@ class _Seen:
 
     def put(self, raw: Object | None) -> None:
         """Take in a version, unless a later one is known; ``None`` when there is no such object."""
-        if raw is None or self.raw is None or _version(raw) >= _version(self.raw):
+        if raw is None or self.raw is None or version_of(raw) >= version_of(self.raw):
             self.known, self.raw = True, raw
 
     def remove(self, raw: Object) -> None:
         """Take in that this version was the object's last, unless there is another one of its name since."""
-        if self.raw is None or _version(raw) >= _version(self.raw):
+        if self.raw is None or version_of(raw) >= version_of(self.raw):
             self.put(None)
 
 
@@ -176,7 +177,3 @@ def _sight(pod: _Seen, beside: dict[_Place, _Seen]) -> Sight:
         job_seen=JOBS in seen,
         node_seen=NODES in seen,
     )
-
-
-def _version(raw: Object) -> int:
-    return int(raw["metadata"]["resourceVersion"])
