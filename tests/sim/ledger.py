@@ -59,9 +59,7 @@ class Ledger:
     def __init__(self) -> None:
         self.trouble_at = float("-inf")
         self.assets: dict[str, Json] = {}
-        self.assets_deleted = False
         self._deleted: dict[str, Json] = {}
-        self._gone: set[str] = set()
         self.locks: dict[str, Json] = {}
         self.seen_at: dict[str, float] = {}
         self.ended_at: dict[str, float] = {}
@@ -80,16 +78,19 @@ class Ledger:
         """Leases made by hand protect nothing from an Asset's end until another of its name has them."""
         name = change.key.name
         self.assets[name] = change.obj
-        (self._gone.add if change.new is None else self._gone.discard)(name)
         if change.new is None:
-            self.assets_deleted = True
             self._deleted[name] = change.obj
             held = self.announced[name]
             self.announced[name] = {key: holder for key, holder in held.items() if holder.lock is not None}
 
+    @property
+    def assets_deleted(self) -> bool:
+        """Whether any Asset was ever deleted."""
+        return bool(self._deleted)
+
     def is_gone(self, asset: str) -> bool:
-        """Whether there is no Asset of the name by now."""
-        return asset in self._gone
+        """Whether the last Asset of the name was deleted."""
+        return asset in self._deleted and self.assets[asset] is self._deleted[asset]
 
     def recorded_for(self, asset: str, acquisition: str) -> Json:
         """The status of the Asset that has recorded it, be it of one that is gone: what it had told is under way.
