@@ -8,7 +8,8 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup controlplane demo test lint format bench sim exhaustive chaos restarts mutants matrix fuzz crds lock clean
+.PHONY: help setup controlplane helm demo test lint format bench sim exhaustive chaos restarts mutants matrix fuzz \
+  crds manifests lock clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' $(MAKEFILE_LIST)
@@ -24,16 +25,19 @@ $(INSTALLED): requirements-dev.lock pyproject.toml
 controlplane: setup  ## Find or build etcd, kube-apiserver, kube-controller-manager and kubectl
 	$(BIN)/assetlock dev build
 
+helm: setup  ## Build Helm
+	$(BIN)/python -m charts.tools.helm
+
 demo: controlplane  ## Watch locks at work on a real control plane
 	$(BIN)/assetlock demo $(ARGS)
 
-test: controlplane  ## Run every test, against a real control plane where it matters
+test: controlplane helm  ## Run every test, against a real control plane where it matters
 	$(BIN)/python -m pytest -n $(TESTERS) --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS)
 
 lint: setup  ## Format, lint, types, layers
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
-	$(BIN)/mypy --strict src
+	$(BIN)/mypy --strict src charts/tools
 	$(BIN)/lint-imports
 
 format: setup  ## Format, and mend what can be mended
@@ -67,6 +71,9 @@ fuzz: setup  ## Throw reviews at the webhooks: REVIEWS=100000
 
 crds: setup  ## Generate crds/ and docs/reference.md from the models
 	$(BIN)/python -m assetlock.model.generate
+
+manifests: helm  ## Render manifests/ from the chart
+	$(BIN)/python -m charts.tools.manifests
 
 lock: setup  ## Lock the newest allowed versions
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv

@@ -18,7 +18,7 @@ from tests.cluster.conftest import Operated, document, operator_in_a_cluster, un
 from tests.cluster.matrix.cells import Object
 
 from assetlock.admission import certificates
-from assetlock.admission.tls import CONFIGURATION, OWN_NAMES, SECRET
+from assetlock.admission.tls import CONFIGURATION, SECRET, own_names
 from assetlock.cli.stack import Part, Stack
 from assetlock.core import names
 from assetlock.dev import ControlPlane
@@ -190,7 +190,7 @@ def reviews(stack: Stack) -> float:
 def expire_the_certificate(cluster: ControlPlane, *as_whom: str) -> None:
     """Put certificates into our Secret, and into the webhooks, that ended years ago."""
     long_ago = datetime.datetime.now(datetime.UTC) - 2 * certificates.CA_LIFE
-    expired = certificates.issue(OWN_NAMES, long_ago)
+    expired = certificates.issue(own_names(), long_ago)
     parts = {
         "ca.crt": expired.trusted,
         "ca.key": expired.ca_key,

@@ -102,4 +102,4 @@ async def _first(certificate: ServingContext) -> None:
 def _source(api: Api, settings: AdmissionSettings) -> Source:
     if settings.tls_cert_file is not None and settings.tls_key_file is not None:
         return GivenFiles(settings.tls_cert_file, settings.tls_key_file)
-    return SharedSecret(api, settings.certificate_names)
+    return SharedSecret(api, settings.certificate_names, namespace=settings.namespace)

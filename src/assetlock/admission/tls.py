@@ -29,17 +29,16 @@ from assetlock.kube.resources import MUTATING_WEBHOOKS, SECRETS
 SECRET = "assetlock-admission-tls"  # noqa: S105
 CONFIGURATION = "assetlock"
 SERVICE = "assetlock-admission"
-OWN_NAMES = (
-    "localhost",
-    "127.0.0.1",
-    "::1",
-    f"{SERVICE}.{names.OPERATOR_NAMESPACE}.svc",
-    f"{SERVICE}.{names.OPERATOR_NAMESPACE}.svc.cluster.local",
-)
 PERIOD = 10.0
 TRIES = 5
 
 log = logging.getLogger(__name__)
+
+
+def own_names(namespace: str = names.OPERATOR_NAMESPACE) -> tuple[str, ...]:
+    """The names that every certificate of ours is for: the Service's, and this machine's own."""
+    service = f"{SERVICE}.{namespace}.svc"
+    return ("localhost", "127.0.0.1", "::1", service, f"{service}.cluster.local")
 
 
 class Source(Protocol):
@@ -70,10 +69,12 @@ class SharedSecret:
         api: Api,
         further_names: tuple[str, ...] = (),
         *,
+        namespace: str = names.OPERATOR_NAMESPACE,
         now: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC),
     ) -> None:
         self._api = api
-        self._names = (*OWN_NAMES, *further_names)
+        self._namespace = namespace
+        self._names = (*own_names(namespace), *further_names)
         self._now = now
 
     async def current(self) -> tuple[str, str]:
@@ -92,17 +93,17 @@ class SharedSecret:
 
     async def _looked_after(self) -> Bundle:
         try:
-            secret = await self._api.get(SECRETS, names.OPERATOR_NAMESPACE, SECRET)
+            secret = await self._api.get(SECRETS, self._namespace, SECRET)
         except NotFound:
             made = certificates.issue(self._names, self._now())
-            await self._api.create(SECRETS, names.OPERATOR_NAMESPACE, _secret(made))
+            await self._api.create(SECRETS, self._namespace, _secret(made, self._namespace))
             return made
         present, due = self._judged(secret)
         if due is None:
             return present
         await self._have_trusted(due.trusted)
-        body = {**_secret(due), "metadata": secret["metadata"]}
-        await self._api.replace(SECRETS, names.OPERATOR_NAMESPACE, SECRET, body)
+        body = {**_secret(due, self._namespace), "metadata": secret["metadata"]}
+        await self._api.replace(SECRETS, self._namespace, SECRET, body)
         return due
 
     def _judged(self, secret: Object) -> tuple[Bundle, Bundle | None]:
@@ -187,14 +188,14 @@ def _bundle(secret: Object) -> Bundle:
         raise ValueError(f"incomplete or unreadable ({error})") from error
 
 
-def _secret(bundle: Bundle) -> dict[str, Any]:
+def _secret(bundle: Bundle, namespace: str) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "type": "kubernetes.io/tls",
         "metadata": {
             "name": SECRET,
-            "namespace": names.OPERATOR_NAMESPACE,
+            "namespace": namespace,
             "labels": {"app.kubernetes.io/name": "assetlock"},
         },
         "stringData": {

@@ -45,6 +45,7 @@ async def present_leader(
     *,
     timing: Timing = Timing(),
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    namespace: str = names.OPERATOR_NAMESPACE,
 ) -> str | None:
     """Who leads, as far as its Lease is renewed while this looks on, which takes as long as a term of it.
 
@@ -54,7 +55,7 @@ async def present_leader(
     began = clock.monotonic()
     while True:
         try:
-            record = await api.get(LEASES, names.OPERATOR_NAMESPACE, LEADER_LEASE)
+            record = await api.get(LEASES, namespace, LEADER_LEASE)
         except NotFound:
             return None
         leader, version = record["spec"].get("holderIdentity"), record["metadata"]["resourceVersion"]
@@ -77,12 +78,14 @@ class Elector:
         *,
         timing: Timing = Timing(),
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        namespace: str = names.OPERATOR_NAMESPACE,
     ) -> None:
         self._api = api
         self._clock = clock
         self._identity = identity
         self._timing = timing
         self._sleep = sleep
+        self._namespace = namespace
         self._record: dict[str, Any] | None = None
         self._seen_at = 0.0
         self.leading = asyncio.Event()
@@ -122,13 +125,13 @@ class Elector:
             return
         spec = {**record["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
         try:
-            await self._api.replace(LEASES, names.OPERATOR_NAMESPACE, LEADER_LEASE, {**record, "spec": spec})
+            await self._api.replace(LEASES, self._namespace, LEADER_LEASE, {**record, "spec": spec})
         except KubeError as error:
             log.warning("leadership not released", extra={"why": str(error)})
 
     async def _try(self) -> bool:
         try:
-            record = await self._api.get(LEASES, names.OPERATOR_NAMESPACE, LEADER_LEASE)
+            record = await self._api.get(LEASES, self._namespace, LEADER_LEASE)
         except NotFound:
             record = None
         except KubeError as error:
@@ -158,14 +161,14 @@ class Elector:
         }
         if record is not None:
             body = {**record, "spec": spec}
-            return await self._api.replace(LEASES, names.OPERATOR_NAMESPACE, LEADER_LEASE, body)
+            return await self._api.replace(LEASES, self._namespace, LEADER_LEASE, body)
         body = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
-            "metadata": {"name": LEADER_LEASE, "namespace": names.OPERATOR_NAMESPACE},
+            "metadata": {"name": LEADER_LEASE, "namespace": self._namespace},
             "spec": spec,
         }
-        return await self._api.create(LEASES, names.OPERATOR_NAMESPACE, body)
+        return await self._api.create(LEASES, self._namespace, body)
 
     def _observe(self, record: dict[str, Any]) -> None:
         known = self._record["metadata"]["resourceVersion"] if self._record else None

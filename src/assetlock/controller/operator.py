@@ -47,7 +47,7 @@ async def run(config: ClusterConfig, settings: Settings) -> None:
     clock = SystemClock()
     recorder = EventRecorder(api, identity)
     controller = Controller(api, clock, settings.limits(), EventTeller(recorder))
-    elector = Elector(api, clock, identity)
+    elector = Elector(api, clock, identity, namespace=settings.namespace)
     try:
         async with health.serve(settings, controller, elector):
             telling = asyncio.create_task(recorder.run(), name="tell")

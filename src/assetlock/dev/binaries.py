@@ -36,8 +36,13 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> pathlib.Path:
 
 def cached_version() -> str:
     """The name of this version's and platform's folder in the cache."""
+    return f"{VERSION}-{platform_name()}"
+
+
+def platform_name() -> str:
+    """This machine's system and processor, as Go names them: ``linux-amd64``."""
     machine = platform.machine().lower()
-    return f"{VERSION}-{platform.system().lower()}-{_MACHINES.get(machine, machine)}"
+    return f"{platform.system().lower()}-{_MACHINES.get(machine, machine)}"
 
 
 def find(environ: Mapping[str, str] = os.environ) -> Binaries | None:

@@ -13,6 +13,9 @@ class LockSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="ASSETLOCK_", frozen=True)
 
+    namespace: str = Field(
+        "assetlock-system", description="Where the operator runs; its own Lease and Secret."
+    )
     default_ttl: str = Field("30m", description="TTL of a lock where neither it nor its asset says one.")
     longest_ttl: str = Field("24h", description="No lock lasts longer without being renewed.")
     skew: str = Field("1s", description="Added to each expiry, for clocks that differ.")

@@ -1,0 +1,1 @@
+"""The Helm chart, and the programs that render and check it."""
