@@ -7,8 +7,8 @@ from typing import Any
 
 from assetlock.admission.review import Review, parse
 from assetlock.core import names
+from assetlock.core.fence.stamp import Stamp, StampedHolder
 from assetlock.core.identity import Identity
-from assetlock.core.stamp import Stamp, StampedHolder
 
 UID = "11111111-2222-3333-4444-555555555555"
 KEY = names.stamp_key("vm", "shop")

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from assetlock.admission.access import Access
 from assetlock.admission.app import application
+from assetlock.admission.asset_cache import AssetView
 from assetlock.admission.review import BadReview, parse
 from assetlock.admission.settings import AdmissionSettings
-from assetlock.admission.signs import SignRecorder
+from assetlock.admission.upkeep.activity import SignRecorder
 from assetlock.admission.verdict import Refused
-from assetlock.admission.view import AssetView
 from assetlock.admission.webhooks import Webhooks
 from assetlock.kube.api import Api
 from assetlock.kube.recorder import EventRecorder

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from assetlock.admission import certificates
-from assetlock.admission.certificates import Bundle, issue, renewed
-from assetlock.admission.tls import GivenFiles, ServingContext
+from assetlock.admission.upkeep import certificates
+from assetlock.admission.upkeep.certificates import Bundle, issue, renewed
+from assetlock.admission.upkeep.tls import GivenFiles, ServingContext
 
 NAMES = ("localhost", "127.0.0.1", "::1", "assetlock-admission.assetlock-system.svc")
 NOW = datetime.datetime.now(datetime.UTC)

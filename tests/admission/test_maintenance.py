@@ -7,11 +7,15 @@ from typing import Any
 
 import pytest
 
-from assetlock.admission import decide_assetlocks, decide_assets, decide_fence, decide_windows, facts
+from assetlock.admission import facts
+from assetlock.admission.rules import assetlocks as assetlock_rules
+from assetlock.admission.rules import assets as asset_rules
+from assetlock.admission.rules import targets as target_rules
+from assetlock.admission.rules import windows as window_rules
 from assetlock.admission.verdict import Admitted, Refused
 from assetlock.core import names
+from assetlock.core.fence.stamp import Stamp, StampedHolder
 from assetlock.core.identity import Identity
-from assetlock.core.stamp import Stamp, StampedHolder
 from tests.admission.reviews import KEY, UID, config_map, review, user
 
 NOW = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
@@ -33,7 +37,7 @@ def closed(colour: str = "red") -> dict[str, Any]:
 
 def admits(by: dict[str, Any]) -> bool:
     asked = review("UPDATE", by=by, old=closed(), new=closed("blue"))
-    return decide_fence.admits(asked, decide_fence.claims_on(asked))
+    return target_rules.admits(asked, target_rules.claims_on(asked))
 
 
 def test_only_maintainers_write_to_what_is_closed() -> None:
@@ -46,7 +50,7 @@ def test_only_maintainers_write_to_what_is_closed() -> None:
 
 def test_who_closed_it_and_why_is_told_and_not_who_maintains_it() -> None:
     asked = review("UPDATE", by=user("dora"), old=closed(), new=closed("blue"))
-    refusal = decide_fence.refused(asked, decide_fence.claims_on(asked), {}, NOW)
+    refusal = target_rules.refused(asked, target_rules.claims_on(asked), {}, NOW)
     assert "closed for maintenance by alice: new disks. Wait" in refusal.message
     assert "bob" not in refusal.message
 
@@ -69,7 +73,7 @@ def test_a_closed_asset_itself_is_its_maintainers(by: dict[str, Any], refused: b
     holder = {"identity": "alice", "mode": "Maintenance", "reason": "new disks", "maintainers": maintainers}
     old = {"metadata": {"name": "vm", "namespace": "shop"}, "spec": {}, "status": {"holders": [holder]}}
     new = {**old, "spec": {"type": "VM"}}
-    refusal = decide_assets.locked(review("UPDATE", kind="Asset", by=by, old=old, new=new), NOW)
+    refusal = asset_rules.locked(review("UPDATE", kind="Asset", by=by, old=old, new=new), NOW)
     assert (refusal is not None) is refused
     assert refusal is None or "closed for maintenance by alice (new disks)" in refusal.message
 
@@ -85,14 +89,14 @@ def test_a_closed_asset_itself_is_its_maintainers(by: dict[str, Any], refused: b
 )
 def test_only_maintenance_may_be_longer_than_the_operator_allows(spec: dict[str, Any], refused: bool) -> None:
     new = {"metadata": {"name": "first"}, "spec": {"assetName": "vm", **spec}}
-    verdict = decide_assetlocks.decide(review("CREATE", kind="AssetLock", by=user("alice"), new=new), "24h")
+    verdict = assetlock_rules.decide(review("CREATE", kind="AssetLock", by=user("alice"), new=new), "24h")
     assert isinstance(verdict, Refused) is refused
 
 
 def window(**spec: Any) -> Any:
     wanted = {"schedule": "0 22 * * 6", "duration": "6h", "assetNames": ["vm"], **spec}
     new = {"metadata": {"name": "freeze"}, "spec": wanted}
-    return decide_windows.decide(review("CREATE", kind="MaintenanceWindow", by=user("alice"), new=new))
+    return window_rules.decide(review("CREATE", kind="MaintenanceWindow", by=user("alice"), new=new))
 
 
 def test_a_window_that_only_a_calendar_can_judge_is_refused_with_its_field_named() -> None:
@@ -115,6 +119,6 @@ def test_what_the_schema_refuses_is_left_to_it(spec: dict[str, Any]) -> None:
 def test_what_carries_no_stamp_is_closed_as_what_does(name: str, passes: bool) -> None:
     holder = {"identity": "alice", "mode": "Maintenance", "maintainers": [{"kind": "User", "name": "bob"}]}
     asset = {"spec": {"exempt": ["provider"]}, "status": {"fencingToken": 7, "holders": [holder]}}
-    claim = decide_fence.claim_of("vm", "shop", facts.asset_facts(asset))
+    claim = target_rules.claim_of("vm", "shop", facts.asset_facts(asset))
     asked = review("UPDATE", by=user(name), old=config_map(), new=config_map(colour="blue"))
-    assert (not decide_fence.refusing(asked, [claim])) is passes
+    assert (not target_rules.refusing(asked, [claim])) is passes

@@ -8,8 +8,8 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
-from assetlock.admission.install import located, manifests
 from assetlock.core import names
+from assetlock.install import located, manifests
 
 ALL = list(manifests("manifests"))
 OLDEST = "1.31"

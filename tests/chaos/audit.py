@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from assetlock.core import names
-from assetlock.core.stamp import Stamp, stamp_of
+from assetlock.core.fence.stamp import Stamp, stamp_of
 from tests.chaos.clients import NAMESPACE
 from tests.chaos.etcd import Revision
 

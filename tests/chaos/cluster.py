@@ -18,7 +18,6 @@ import tempfile
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 
-from assetlock.admission.install import install
 from assetlock.core import names
 from assetlock.dev import children, components, pki, probe
 from assetlock.dev.access import Access
@@ -26,6 +25,7 @@ from assetlock.dev.binaries import Binaries
 from assetlock.dev.children import Child
 from assetlock.dev.errors import StartFailed
 from assetlock.dev.provision import provide
+from assetlock.install import install
 from assetlock.kube.api import Api
 from assetlock.kube.config import load_config
 from assetlock.kube.http import HttpTransport

@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 
-from assetlock.admission import certificates, tls
+from assetlock.admission.upkeep import certificates, tls
 from assetlock.core import names
 from assetlock.dev import pki
 from assetlock.kube.api import Api

@@ -7,7 +7,7 @@ import datetime
 import sys
 
 import assetlock.admission.main
-import assetlock.controller.operator  # noqa: F401
+import assetlock.controller.main  # noqa: F401
 from assetlock.cli.main import main
 
 _RIGHT = datetime.datetime

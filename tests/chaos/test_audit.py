@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from assetlock.core import names
+from assetlock.core.fence.stamp import Stamp, StampedHolder
 from assetlock.core.identity import Identity
-from assetlock.core.stamp import Stamp, StampedHolder
 from tests.chaos.audit import Audit, Auditor
 from tests.chaos.clients import NAMESPACE
 from tests.chaos.etcd import Revision

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from assetlock.core import names
+from assetlock.core.fence.stamp import Stamp, StampedHolder
 from assetlock.core.identity import Identity
-from assetlock.core.stamp import Stamp, StampedHolder
 from assetlock.dev import ControlPlane
 
 ADMINS = ("system:masters",)

@@ -19,10 +19,10 @@ import pytest
 from tests.cluster.conftest import until
 from tests.cluster.stamping import Cluster, colour, config_map, lease
 
-from assetlock.admission.install import install
-from assetlock.admission.tls import CONFIGURATION, SECRET, SharedSecret
+from assetlock.admission.upkeep.tls import CONFIGURATION, SECRET, SharedSecret
 from assetlock.core import names
 from assetlock.dev import AddedProcess, ControlPlane
+from assetlock.install import install
 from assetlock.kube.api import Api
 from assetlock.kube.config import load_config
 from assetlock.kube.http import HttpTransport

@@ -200,7 +200,7 @@ def test_every_make_target_that_is_documented_exists() -> None:
 
 
 def test_every_reason_of_a_condition_is_explained() -> None:
-    sources = "\n".join(path.read_text() for path in (ROOT / "src/assetlock/core").glob("*.py"))
+    sources = "\n".join(path.read_text() for path in (ROOT / "src/assetlock/core").rglob("*.py"))
     reasons = set(re.findall(r'"((?:[A-Z][a-z]+){2,})"', sources)) & {
         "AssetNotFound",
         "NotFenceable",

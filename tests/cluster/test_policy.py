@@ -12,13 +12,13 @@ import yaml
 from tests.cluster.conftest import until
 from tests.cluster.stamping import Cluster, colour, config_map, lease
 
-from assetlock.admission.exempt import CONTROLLERS
-from assetlock.admission.install import manifests
+from assetlock.admission.rules.controllers import CONTROLLERS
 from assetlock.core import names
-from assetlock.core.guard import Guard, GuardedTarget
+from assetlock.core.fence.namespace_fence import Guard, GuardedTarget
+from assetlock.core.fence.stamp import Stamp, StampedHolder
 from assetlock.core.identity import Identity
-from assetlock.core.stamp import Stamp, StampedHolder
 from assetlock.dev import ControlPlane
+from assetlock.install import manifests
 
 LOCKED = "is locked through asset vm"
 RIGHTS = {

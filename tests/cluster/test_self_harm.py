@@ -17,8 +17,8 @@ from cryptography import x509
 from tests.cluster.conftest import Operated, document, operator_in_a_cluster, until
 from tests.cluster.matrix.cells import Object
 
-from assetlock.admission import certificates
-from assetlock.admission.tls import CONFIGURATION, SECRET, own_names
+from assetlock.admission.upkeep import certificates
+from assetlock.admission.upkeep.tls import CONFIGURATION, SECRET, own_names
 from assetlock.cli.stack import Part, Stack
 from assetlock.core import names
 from assetlock.dev import ControlPlane

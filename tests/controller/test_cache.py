@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from assetlock.controller.cache import Cache
+from assetlock.controller.cache.cache import Cache
 from assetlock.controller.keys import AssetKey, LockKey
 from assetlock.core import names
 

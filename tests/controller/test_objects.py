@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assetlock.controller.objects import Objects
+from assetlock.controller.targets.objects import Objects
 from assetlock.core import names
 from assetlock.core.selection import selects
 from assetlock.model.selector import LabelSelector, Requirement

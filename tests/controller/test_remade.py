@@ -4,7 +4,7 @@ import asyncio
 
 from assetlock.controller.keys import AssetKey
 from assetlock.controller.pods import Pods
-from assetlock.controller.targets import Targets
+from assetlock.controller.targets.targets import Targets
 from assetlock.core.pods import PodRef
 from assetlock.kube.api import Api
 from assetlock.kube.discovery import Discovery

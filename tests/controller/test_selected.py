@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from assetlock.controller import targets as targets_module
 from assetlock.controller.keys import AssetKey
-from assetlock.controller.targets import Targets
+from assetlock.controller.targets import targets as targets_module
+from assetlock.controller.targets.targets import Targets
 from assetlock.core import names
 from assetlock.core.observation import ObservedTarget
 from assetlock.kube.api import Api

@@ -6,7 +6,7 @@ import asyncio
 
 from assetlock.controller.clock import SystemClock
 from assetlock.controller.keys import AssetKey
-from assetlock.controller.targets import Targets
+from assetlock.controller.targets.targets import Targets
 from assetlock.core import names
 from assetlock.kube.api import Api
 from assetlock.kube.discovery import Discovery

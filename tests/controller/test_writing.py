@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from assetlock.controller.cache import Cache
+from assetlock.controller.cache.cache import Cache
 from assetlock.controller.keys import AssetKey
 from assetlock.controller.namespaces import Namespaces
 from assetlock.controller.pods import Pods
-from assetlock.controller.targets import Targets
-from assetlock.controller.writing import NothingChanged, Writing
+from assetlock.controller.reconcile.writer import NothingChanged, Writing
+from assetlock.controller.targets.targets import Targets
 from assetlock.core import names
 from assetlock.core.decision import ConfirmNoTarget, DeleteLease, Happening, PatchTarget, ReplaceLease, Write
 from assetlock.kube.api import Api

@@ -11,8 +11,8 @@ import lupa
 import pytest
 import yaml
 
-from assetlock.core import windowstatus
-from assetlock.core.windowstatus import WindowView
+from assetlock.core.status import window as window_status
+from assetlock.core.status.window import WindowView
 from assetlock.model.asset import Asset
 from assetlock.model.window import MaintenanceWindow
 from tests.core.kstatus import judged
@@ -100,11 +100,11 @@ def window(world: World, **spec: Any) -> dict[str, Any]:
     raw = world.windows["freeze"]
     shown = MaintenanceWindow.model_validate(raw)
     assets = [Asset.model_validate(world.asset)] if "vm-1" in raw["spec"]["assetNames"] else []
-    body = windowstatus.body(WindowView(world.now, shown, assets, world.observe().locks))
+    body = window_status.body(WindowView(world.now, shown, assets, world.observe().locks))
     assert body is not None
     raw = {**raw, "status": body["status"]}
     again = WindowView(world.now, MaintenanceWindow.model_validate(raw), assets, world.observe().locks)
-    assert windowstatus.body(again) is None
+    assert window_status.body(again) is None
     return raw
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assetlock.core.closing import Closings
 from assetlock.core.decide import decide
+from assetlock.core.windows.closures import Closings
 from tests.core.world import START, World
 
 HOURS = 8

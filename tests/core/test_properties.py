@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from assetlock.core import decision as d
-from assetlock.core import pods, queue
+from assetlock.core import pods
 from assetlock.core.decide import decide
+from assetlock.core.locks import queue
 from assetlock.core.pods import Fate
 from assetlock.core.situation import Situation
 from tests.core.world import Stale, World

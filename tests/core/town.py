@@ -6,10 +6,11 @@ import dataclasses
 from typing import Any
 
 from assetlock.core import decision as d
-from assetlock.core import joint, names
+from assetlock.core import names
 from assetlock.core.decide import decide
+from assetlock.core.joint.decide import JointView, decide_together
+from assetlock.core.locks.lock import acquisition_of, assets_of, is_about, is_choosing, lock_uid
 from assetlock.core.observation import Observation, ObservedLease
-from assetlock.core.together import JointView, decide_together
 from assetlock.model.assetlock import AssetLock
 from assetlock.model.lease import Lease
 from tests.core.world import NAMESPACE, START, World
@@ -91,35 +92,35 @@ class Town:
         return [
             asset
             for asset, world in self.worlds.items()
-            if any(joint.lock_uid(each) == uid for each in acquisitions(world))
+            if any(lock_uid(each) == uid for each in acquisitions(world))
         ]
 
     def assets_of(self, name: str) -> tuple[str, ...]:
-        return joint.assets_of(AssetLock.model_validate(self.locks[name]))
+        return assets_of(AssetLock.model_validate(self.locks[name]))
 
     def is_joint(self, name: str) -> bool:
         return "assetName" not in self.locks[name]["spec"]
 
     def observe(self, asset: str) -> Observation:
         observation = self.worlds[asset].observe()
-        uids = set(map(joint.lock_uid, acquisitions(self.worlds[asset])))
+        uids = set(map(lock_uid, acquisitions(self.worlds[asset])))
         locks = tuple(
             lock for lock in observation.locks if self._is_about(lock, asset) or lock.metadata.uid in uids
         )
-        elsewhere = {joint.acquisition_of(lock): self._elsewhere(asset, lock) for lock in locks}
+        elsewhere = {acquisition_of(lock): self._elsewhere(asset, lock) for lock in locks}
         return dataclasses.replace(observation, locks=locks, elsewhere=elsewhere)
 
     def _is_about(self, lock: AssetLock, asset: str) -> bool:
         raw = self.worlds[asset].asset
-        return joint.is_about(lock, asset, raw["metadata"]["labels"] if raw else {})
+        return is_about(lock, asset, raw["metadata"]["labels"] if raw else {})
 
     def _elsewhere(self, asset: str, lock: AssetLock) -> tuple[ObservedLease, ...]:
         return tuple(
             ObservedLease(slot, Lease.model_validate(raw), world._seen_at(slot))
-            for other in joint.assets_of(lock)
+            for other in assets_of(lock)
             if other != asset and (world := self.worlds.get(other))
             for slot, raw in world.leases.items()
-            if raw["metadata"]["annotations"].get(names.ACQUISITION_ANNOTATION) == joint.acquisition_of(lock)
+            if raw["metadata"]["annotations"].get(names.ACQUISITION_ANNOTATION) == acquisition_of(lock)
         )
 
     def decide(self, what: str) -> tuple[str, d.Decision]:
@@ -127,9 +128,9 @@ class Town:
         if what in self.worlds:
             return what, decide(self.observe(what))
         lock = AssetLock.model_validate(self.locks[what])
-        choosing = joint.is_choosing(lock)
+        choosing = is_choosing(lock)
         there = [name for name in self.worlds if self._is_about(lock, name) and self.worlds[name].asset]
-        observations = tuple(map(self.observe, there if choosing else joint.assets_of(lock)))
+        observations = tuple(map(self.observe, there if choosing else assets_of(lock)))
         view = JointView(self.worlds[ASSETS[0]].now, NAMESPACE, lock, observations)
         return "", decide_together(view)
 

@@ -14,7 +14,8 @@ from typing import Any
 from assetlock.core import decision as d
 from assetlock.core import names
 from assetlock.core.decide import decide
-from assetlock.core.guard import Guard, guard_of
+from assetlock.core.fence.namespace_fence import Guard, guard_of
+from assetlock.core.fence.stamp import stamp_of
 from assetlock.core.identity import MAINTENANCE
 from assetlock.core.observation import (
     Observation,
@@ -24,8 +25,7 @@ from assetlock.core.observation import (
     Revocation,
 )
 from assetlock.core.pods import Fate
-from assetlock.core.revoking import revocation_of
-from assetlock.core.stamp import stamp_of
+from assetlock.core.rules.revoking import revocation_of
 from assetlock.model.asset import Asset, Target
 from assetlock.model.assetlock import AssetLock
 from assetlock.model.lease import Lease

@@ -6,8 +6,8 @@ import functools
 from typing import NamedTuple
 
 from assetlock.core import names
+from assetlock.core.fence.stamp import stamp_of
 from assetlock.core.identity import MAINTENANCE
-from assetlock.core.stamp import stamp_of
 from tests.exhaustive.deciding import ASSET, NAMESPACE, THE_ASSET, THE_WINDOW, holds, plan_of
 from tests.exhaustive.state import Plan, State, World, Write, canonical, put, with_uid
 from tests.exhaustive.texts import Json, parsed

@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from assetlock.core import acquisition, decide, ending, fencing, granting, maintaining, names, places, terms
-from assetlock.core.closed import Gate
+from assetlock.core import acquisition, decide, names
 from assetlock.core.decision import ConfirmLease
+from assetlock.core.fence.stamp import Stamp, StampedHolder
 from assetlock.core.identity import Identity
+from assetlock.core.rules import ending, granting, maintenance, stamping
 from assetlock.core.situation import Situation
-from assetlock.core.stamp import Stamp, StampedHolder
+from assetlock.core.status import fenced_places
+from assetlock.core.windows import term
+from assetlock.core.windows.gate import Gate
 from tests.exhaustive import deciding, promises
 from tests.exhaustive.explore import MIXES, Found, explore
 from tests.exhaustive.state import Write
@@ -48,7 +51,7 @@ def test_every_promise_holds_in_every_state_within_ten_steps(
 
 def test_an_announcement_before_the_stamp_is_found(other_rules: pytest.MonkeyPatch) -> None:
     rules = list(decide._RULES)
-    stamp, announce = rules.index(fencing.stamp), rules.index(granting.announce)
+    stamp, announce = rules.index(stamping.stamp), rules.index(granting.announce)
     rules[stamp], rules[announce] = rules[announce], rules[stamp]
     other_rules.setattr(decide, "_RULES", tuple(rules))
     with pytest.raises(Found, match=r"hold; target/app lets in anybody"):
@@ -56,8 +59,8 @@ def test_an_announcement_before_the_stamp_is_found(other_rules: pytest.MonkeyPat
 
 
 def test_a_stamp_where_the_asset_lists_none_is_found(other_rules: pytest.MonkeyPatch) -> None:
-    leave_out(other_rules, fencing.list_places)
-    other_rules.setattr(places, "fenced", lambda _: [])
+    leave_out(other_rules, stamping.list_places)
+    other_rules.setattr(fenced_places, "fenced", lambda _: [])
     with pytest.raises(Found, match="target/app is stamped, and the asset lists no such place"):
         explore(MIXES["three Exclusive locks"], most_depth=DEPTH)
 
@@ -90,7 +93,7 @@ def test_a_token_that_is_given_again_is_found(other_rules: pytest.MonkeyPatch) -
 
 
 def test_a_controller_that_never_comes_to_rest_is_found(other_rules: pytest.MonkeyPatch) -> None:
-    other_rules.setattr(terms, "is_right", lambda *_: False)
+    other_rules.setattr(term, "is_right", lambda *_: False)
     with pytest.raises(Found, match="never comes to rest"):
         explore(MIXES["three Exclusive locks"], most_depth=DEPTH)
 
@@ -109,7 +112,7 @@ def test_a_grant_after_the_window_opened_is_found(other_rules: pytest.MonkeyPatc
 
 
 def test_a_window_that_closes_nothing_is_found(other_rules: pytest.MonkeyPatch) -> None:
-    leave_out(other_rules, maintaining.keep)
+    leave_out(other_rules, maintenance.keep)
     with pytest.raises(Found, match="the window never closes the asset"):
         explore(MIXES["two Exclusive locks, and a window that skips"], most_depth=DEPTH)
 
@@ -124,7 +127,7 @@ def test_a_window_that_waits_where_it_is_to_revoke_is_found(other_rules: pytest.
 
 
 def test_who_closed_an_asset_and_writes_to_it_is_found(other_rules: pytest.MonkeyPatch) -> None:
-    other_rules.setattr(fencing, "_identities", lambda holder: [holder.tenure.identity])
+    other_rules.setattr(stamping, "_identities", lambda holder: [holder.tenure.identity])
     with pytest.raises(Found, match=r"hold; target/app lets in"):
         explore(MIXES["an Exclusive lock, one for maintenance, and a window that revokes"], most_depth=DEPTH)
 

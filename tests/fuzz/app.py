@@ -12,9 +12,9 @@ from aiohttp import ClientSession, web
 
 from assetlock.admission.access import Access
 from assetlock.admission.app import application
+from assetlock.admission.asset_cache import AssetView
 from assetlock.admission.settings import AdmissionSettings
-from assetlock.admission.signs import SignRecorder
-from assetlock.admission.view import AssetView
+from assetlock.admission.upkeep.activity import SignRecorder
 from assetlock.admission.webhooks import Webhooks
 from assetlock.kube.api import Api
 from assetlock.kube.errors import KubeError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-LONG = ("tests/core/test_selection.py", "tests/core/test_calendars.py", "tests/core/test_properties.py")
+LONG = ("tests/core/test_selection.py", "tests/core/test_calendar.py", "tests/core/test_properties.py")
 QUICK = ("tests/controller", "tests/kube", "tests/admission", "tests/core")
 THOROUGH = ("tests/sim/test_controller.py", "tests/exhaustive", *LONG, "tests/fuzz")
 

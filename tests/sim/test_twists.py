@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from assetlock.core import acquisition, maintaining, names, pods, queue, tenure, withholding
-from assetlock.core.closed import Gate
+from assetlock.core import acquisition, names, pods
+from assetlock.core.locks import lease_claim, queue
+from assetlock.core.rules import maintenance, quarantine
 from assetlock.core.situation import Situation
+from assetlock.core.windows.gate import Gate
 from assetlock.model.assetlock import AssetLock
 from tests.rules import leave_out
 from tests.sim.plan import Plan, Twist
@@ -30,11 +32,11 @@ def complaints(plan: Plan) -> Iterator[str]:
 
 
 def no_withholding(monkeypatch: pytest.MonkeyPatch) -> None:
-    leave_out(monkeypatch, withholding.withhold)
+    leave_out(monkeypatch, quarantine.withhold)
 
 
 def no_longest_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tenure, "_longest_hold", lambda *_: None)
+    monkeypatch.setattr(lease_claim, "_longest_hold", lambda *_: None)
 
 
 def no_look_at_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,7 +53,7 @@ def no_heirs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def no_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither do they keep others out, nor do they have locks that would."""
-    leave_out(monkeypatch, maintaining.keep)
+    leave_out(monkeypatch, maintenance.keep)
     monkeypatch.setattr(Gate, "refusal", lambda *_: None)
 
 

@@ -1,6 +1,10 @@
-"""Admission: what the API server asks us before it commits a write.
+"""What the API server asks before it commits a write. The policies in ``manifests/`` fence without any of this.
 
-The policies in ``manifests/`` are the wall and need none of this. What runs here is courtesy and
-bookkeeping: refusals that say who holds a lock and until when, identities and times that are stamped rather
-than believed, and a record of the holder's own writes.
+What runs here answers in words (423, who, until when), stamps identities and server-side times, and records the
+holder's own writes.
+
+- `app`, `main`, `settings`, `metrics`: the process; `webhooks`: path by path, which rule answers
+- `review`, `verdict`: a request and its answer; `facts`, `asset_cache`, `access`: what rules may ask
+- `rules`: one module for each kind of request
+- `upkeep`: certificates, the webhooks' own configuration, and recorded activity
 """

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from assetlock.admission.decide_assets import NamedTarget
 from assetlock.admission.review import Requester
+from assetlock.admission.rules.assets import NamedTarget
 from assetlock.core import names
 from assetlock.kube import reviews
 from assetlock.kube.api import Api

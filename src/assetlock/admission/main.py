@@ -15,11 +15,11 @@ from aiohttp import web
 
 from assetlock.admission.access import Access
 from assetlock.admission.app import application
-from assetlock.admission.rules import CreationRules
+from assetlock.admission.asset_cache import AssetView
 from assetlock.admission.settings import AdmissionSettings
-from assetlock.admission.signs import SignRecorder
-from assetlock.admission.tls import GivenFiles, ServingContext, SharedSecret, Source
-from assetlock.admission.view import AssetView
+from assetlock.admission.upkeep.activity import SignRecorder
+from assetlock.admission.upkeep.creation_rules import CreationRules
+from assetlock.admission.upkeep.tls import GivenFiles, ServingContext, SharedSecret, Source
 from assetlock.admission.webhooks import Webhooks
 from assetlock.kube.api import Api
 from assetlock.kube.config import load_config

@@ -10,7 +10,7 @@ from typing import Any
 
 from assetlock.admission.verdict import Refused, Verdict
 from assetlock.core import messages
-from assetlock.core.guard import CLOSABLE
+from assetlock.core.fence.namespace_fence import CLOSABLE
 from assetlock.core.identity import Identity
 
 Object = Mapping[str, Any]

@@ -7,25 +7,23 @@ import datetime
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
-from assetlock.admission import (
-    decide_assetlocks,
-    decide_assets,
-    decide_creations,
-    decide_fence,
-    decide_leases,
-    decide_namespaces,
-    decide_subresources,
-    decide_windows,
-    differences,
-    metrics,
-)
+from assetlock.admission import metrics
 from assetlock.admission.access import Access
+from assetlock.admission.asset_cache import AssetView
 from assetlock.admission.facts import AssetFacts
 from assetlock.admission.review import Review
+from assetlock.admission.rules import assetlocks as assetlock_rules
+from assetlock.admission.rules import assets as asset_rules
+from assetlock.admission.rules import changes
+from assetlock.admission.rules import creations as creation_rules_
+from assetlock.admission.rules import leases as lease_rules
+from assetlock.admission.rules import namespaces as namespace_rules
+from assetlock.admission.rules import subresources as subresource_rules
+from assetlock.admission.rules import targets as target_rules
+from assetlock.admission.rules import windows as window_rules
 from assetlock.admission.settings import AdmissionSettings
-from assetlock.admission.signs import SignRecorder
+from assetlock.admission.upkeep.activity import SignRecorder
 from assetlock.admission.verdict import Admitted, Refused, Verdict
-from assetlock.admission.view import AssetView
 from assetlock.core import names
 from assetlock.kube.errors import KubeError
 from assetlock.kube.recorder import EventRecorder
@@ -51,108 +49,106 @@ class Webhooks:
 
     async def fence(self, review: Review) -> Verdict:
         """A write to a target."""
-        claims = decide_fence.claims_on(review)
-        if decide_fence.admits(review, claims):
+        claims = target_rules.claims_on(review)
+        if target_rules.admits(review, claims):
             self._note(review, claims)
-            return decide_fence.admitted(review, claims)
+            return target_rules.admitted(review, claims)
         assets = await self._assets_of(claims)
         return self._refused_or_dropped(
-            review, claims, assets, decide_fence.refused(review, claims, assets, self.now())
+            review, claims, assets, target_rules.refused(review, claims, assets, self.now())
         )
 
     async def subresources(self, review: Review) -> Verdict:
         """Scaling a target, evicting it, or looking inside."""
-        claims = decide_subresources.claims_on(review, await self.view.annotations_of(review.namespace))
-        if decide_subresources.admits(review, claims):
+        claims = subresource_rules.claims_on(review, await self.view.annotations_of(review.namespace))
+        if subresource_rules.admits(review, claims):
             self._note(review, claims)
             return Admitted()
         assets = await self._assets_of(claims)
         return self._refused_or_dropped(
-            review, claims, assets, decide_subresources.refused(review, claims, assets, self.now())
+            review, claims, assets, subresource_rules.refused(review, claims, assets, self.now())
         )
 
     async def namespaces(self, review: Review) -> Verdict:
         """A change of a guarded namespace, or its deletion."""
         if review.operation != "DELETE":
-            return decide_namespaces.kept(review)
+            return namespace_rules.kept(review)
         there = await self.view.locked_in(review.name)
-        claims = decide_namespaces.claims_on(review, there)
-        if decide_namespaces.admits(review, claims):
+        claims = namespace_rules.claims_on(review, there)
+        if namespace_rules.admits(review, claims):
             self._note(review, claims)
             return Admitted()
         elsewhere = [claim for claim in claims if claim.namespace != review.name]
         assets = {(review.name, name): asset for name, asset in there.items()}
-        return decide_namespaces.refused(
-            review, claims, assets | await self._assets_of(elsewhere), self.now()
-        )
+        return namespace_rules.refused(review, claims, assets | await self._assets_of(elsewhere), self.now())
 
     async def creations(self, review: Review) -> Verdict:
         """A new object, of a kind that there are targets of."""
         known = self.view.locked_with(review.group, review.kind)
-        claims = decide_creations.claims_on(review, known)
+        claims = creation_rules_.claims_on(review, known)
         if not claims:
             return Admitted()
         live = {(one.namespace, one.asset): await self._read(one.namespace, one.asset) for one in claims}
-        claims = decide_creations.claims_on(review, {key: asset for key, asset in live.items() if asset})
-        if decide_creations.admits(review, claims):
+        claims = creation_rules_.claims_on(review, {key: asset for key, asset in live.items() if asset})
+        if creation_rules_.admits(review, claims):
             self._note(review, claims)
             return Admitted()
-        return decide_fence.refused(review, claims, live, self.now())
+        return target_rules.refused(review, claims, live, self.now())
 
     async def assets(self, review: Review) -> Verdict:
         """A write to an Asset."""
-        refusal = decide_assets.locked(review, self.now())
+        refusal = asset_rules.locked(review, self.now())
         if refusal is not None:
             return refusal
-        targets = decide_assets.new_targets(review)
-        return decide_assets.decided(review, await self.access.not_updatable(review.requester, targets))
+        targets = asset_rules.new_targets(review)
+        return asset_rules.decided(review, await self.access.not_updatable(review.requester, targets))
 
     async def assetlocks(self, review: Review) -> Verdict:
         """A new AssetLock, or a change of one."""
-        return decide_assetlocks.decide(review, self.settings.longest_ttl)
+        return assetlock_rules.decide(review, self.settings.longest_ttl)
 
     async def leases(self, review: Review) -> Verdict:
         """A write to a Lease that is a lock."""
-        asset = decide_leases.asset_of(review)
-        may_unlock = decide_leases.needs_unlock(review) and await self.access.may_unlock(
+        asset = lease_rules.asset_of(review)
+        may_unlock = lease_rules.needs_unlock(review) and await self.access.may_unlock(
             review.requester, review.namespace, asset
         )
         known = self.view.known(review.namespace, asset)
-        terms = decide_leases.Terms(
+        terms = lease_rules.Terms(
             now=self.now(),
             default_ttl=self._default_ttl(known),
             capacity=known.capacity if known else None,
             skew=parse_duration(self.settings.skew),
             may_unlock=may_unlock,
         )
-        return decide_leases.decide(review, terms)
+        return lease_rules.decide(review, terms)
 
     def _refused_or_dropped(
         self,
         review: Review,
-        claims: Sequence[decide_fence.Claim],
+        claims: Sequence[target_rules.Claim],
         assets: Mapping[tuple[str, str], AssetFacts | None],
         refusal: Refused,
     ) -> Verdict:
-        dropped = decide_fence.dropped(review, claims, assets, refusal)
+        dropped = target_rules.dropped(review, claims, assets, refusal)
         if dropped is None:
             return refusal
-        self._tell_of_drop(review, decide_fence.refusing(review, claims))
+        self._tell_of_drop(review, target_rules.refusing(review, claims))
         return dropped
 
     async def _assets_of(
-        self, claims: Sequence[decide_fence.Claim]
+        self, claims: Sequence[target_rules.Claim]
     ) -> dict[tuple[str, str], AssetFacts | None]:
         return {(claim.namespace, claim.asset): await self._asset_of(claim) for claim in claims}
 
     async def windows(self, review: Review) -> Verdict:
         """A new MaintenanceWindow, or a change of one."""
-        return decide_windows.decide(review)
+        return window_rules.decide(review)
 
-    async def _asset_of(self, claim: decide_fence.Claim) -> AssetFacts | None:
+    async def _asset_of(self, claim: target_rules.Claim) -> AssetFacts | None:
         """The claiming asset: from the cache if that is of the stamp's time, else read anew."""
         known = self.view.known(claim.namespace, claim.asset)
-        if known is not None and known.holders and decide_fence.is_current(claim, known):
+        if known is not None and known.holders and target_rules.is_current(claim, known):
             return known
         return await self._read(claim.namespace, claim.asset)
 
@@ -172,34 +168,34 @@ class Webhooks:
         except ValueError:
             return self.settings.default
 
-    def _note(self, review: Review, claims: Sequence[decide_fence.Claim]) -> None:
+    def _note(self, review: Review, claims: Sequence[target_rules.Claim]) -> None:
         """Remember a holder's write, and one that went through by breaking the glass."""
         if review.dry_run or not claims:
             return
-        if decide_fence.holds(review, claims):
-            if review.operation != "CONNECT" and not differences.none(review):
+        if target_rules.holds(review, claims):
+            if review.operation != "CONNECT" and not changes.none(review):
                 for claim in claims:
                     self.signs.note_write(claim.namespace, claim.asset, review.requester)
-        elif decide_fence.breaks_glass(review, claims):
+        elif target_rules.breaks_glass(review, claims):
             metrics.BREAK_GLASS.inc()
-            broken = decide_fence.broken_glass(review, self.now())
+            broken = target_rules.broken_glass(review, self.now())
             for claim in claims:
                 self.signs.note_broken_glass(claim.namespace, claim.asset, broken)
                 self._tell_of_break_glass(review, claim)
 
-    def _tell_of_drop(self, review: Review, claims: Sequence[decide_fence.Claim]) -> None:
+    def _tell_of_drop(self, review: Review, claims: Sequence[target_rules.Claim]) -> None:
         for claim in claims if not review.dry_run else ():
             note = f"dropped what {review.requester.username} wrote to {review.title}"
             self._tell(claim, "WriteDropped", note, review.operation)
 
-    def _tell_of_break_glass(self, review: Review, claim: decide_fence.Claim) -> None:
+    def _tell_of_break_glass(self, review: Review, claim: target_rules.Claim) -> None:
         note = (
             f"{review.requester.username} wrote to {review.title} through the lock "
             f"({review.operation}, as group {names.BREAK_GLASS_GROUP})"
         )
         self._tell(claim, "BrokeGlass", note, review.operation)
 
-    def _tell(self, claim: decide_fence.Claim, reason: str, note: str, operation: str) -> None:
+    def _tell(self, claim: target_rules.Claim, reason: str, note: str, operation: str) -> None:
         """An Event on the asset; the recorder makes series of equal ones, and limits the rate."""
         metadata = {"name": claim.asset, "namespace": claim.namespace}
         regarding = {"apiVersion": names.API_VERSION, "kind": "Asset", "metadata": metadata}

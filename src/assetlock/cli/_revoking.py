@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import click
 
 from assetlock.controller.clock import SystemClock
+from assetlock.controller.events import EventTeller
 from assetlock.controller.keys import AssetKey
 from assetlock.controller.leadership import present_leader
-from assetlock.controller.revocation import revoke
-from assetlock.controller.tell import EventTeller
-from assetlock.core import joint, names
+from assetlock.controller.reconcile.offline_revoke import revoke
+from assetlock.core import names
 from assetlock.core.decision import (
     CreateLease,
     DeleteLease,
@@ -25,10 +25,11 @@ from assetlock.core.decision import (
     WriteLockStatus,
 )
 from assetlock.core.identity import QUARANTINE
+from assetlock.core.locks.lease_claim import Tenure, acquisition_id, tenures_of
+from assetlock.core.locks.lock import assets_of, lock_uid
 from assetlock.core.messages import HeldBy
 from assetlock.core.observation import Observation, ObservedLease
-from assetlock.core.revoking import revocation_of
-from assetlock.core.tenure import Tenure, acquisition_id, tenures_of
+from assetlock.core.rules.revoking import revocation_of
 from assetlock.kube import reviews
 from assetlock.kube.api import Api
 from assetlock.kube.errors import Conflict, Forbidden, Locked, NotFound, OutcomeUnknown
@@ -68,7 +69,7 @@ async def _observed(api: Api, namespace: str, asset: str) -> Observation:
         namespace,
         asset,
         asset=present,
-        locks=tuple(lock for lock in locks if asset in joint.assets_of(lock)),
+        locks=tuple(lock for lock in locks if asset in assets_of(lock)),
         leases=_leases(asset, leases.items),
     )
 
@@ -144,7 +145,7 @@ async def _end(api: Api, namespace: str, tenure: Tenure, me: str) -> bool:
 def _is_of(tenure: Tenure, present: Object) -> bool:
     meta = present["metadata"]
     if present["kind"] == ASSETLOCKS.kind:
-        return bool(meta["uid"] == joint.lock_uid(tenure.acquisition))
+        return bool(meta["uid"] == lock_uid(tenure.acquisition))
     leases = _leases(meta["labels"].get(names.ASSET_LABEL, ""), [present])
     return [acquisition_id(lease) for lease in leases if lease.lease.spec.holder_identity] == [
         tenure.acquisition

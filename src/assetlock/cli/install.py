@@ -25,7 +25,7 @@ from assetlock.cli import _options
 )
 def install(kubeconfig: pathlib.Path | None, webhook_url: str | None, ca_bundle: pathlib.Path | None) -> None:
     """Install or update assetlock in the cluster. Doing it twice changes nothing."""
-    from assetlock.admission.install import InstallError
+    from assetlock.install import InstallError
     from assetlock.kube.errors import KubeError
 
     if webhook_url is not None and not webhook_url.startswith("https://"):
@@ -42,7 +42,7 @@ def install(kubeconfig: pathlib.Path | None, webhook_url: str | None, ca_bundle:
 async def _install(
     kubeconfig: pathlib.Path | None, webhook_url: str | None, ca_bundle: str | None
 ) -> list[str]:
-    from assetlock.admission.install import install as apply
+    from assetlock.install import install as apply
     from assetlock.kube.api import Api
     from assetlock.kube.config import load_config
     from assetlock.kube.http import HttpTransport

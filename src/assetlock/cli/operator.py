@@ -27,7 +27,7 @@ def controller(kubeconfig: pathlib.Path | None) -> None:
     """Grant, queue, expire and fence: reconciles Assets, AssetLocks and Leases."""
     from assetlock.cli import logs
     from assetlock.controller.leadership import LeadershipLost
-    from assetlock.controller.operator import run
+    from assetlock.controller.main import run
     from assetlock.controller.settings import Settings
     from assetlock.kube.config import load_config
 

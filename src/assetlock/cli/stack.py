@@ -21,9 +21,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from assetlock.admission.install import install
 from assetlock.core import names
 from assetlock.dev import AddedProcess, ControlPlane, StartFailed
+from assetlock.install import install
 from assetlock.kube.api import Api
 from assetlock.kube.config import load_config
 from assetlock.kube.http import HttpTransport

@@ -10,20 +10,20 @@ import asyncio
 import logging
 from typing import Any
 
-from assetlock.controller import waits
-from assetlock.controller.cache import Cache
+from assetlock.controller.cache.cache import Cache
+from assetlock.controller.cache.observer import Observing
 from assetlock.controller.clock import Clock
-from assetlock.controller.jointly import Jointly
 from assetlock.controller.keys import Key, LockKey, WaitsKey, WindowKey
 from assetlock.controller.namespaces import Namespaces, needed_by
-from assetlock.controller.observing import Observing
-from assetlock.controller.permits import Permits
 from assetlock.controller.pods import Pods
-from assetlock.controller.reconciler import Reconciler
-from assetlock.controller.targets import Targets
-from assetlock.controller.windows import Windows
+from assetlock.controller.reconcile import deadlocks
+from assetlock.controller.reconcile.asset import Reconciler
+from assetlock.controller.reconcile.joint_lock import Jointly
+from assetlock.controller.reconcile.window import Windows
+from assetlock.controller.reconcile.writer import Teller, Writing
+from assetlock.controller.target_rights import Permits
+from assetlock.controller.targets.targets import Targets
 from assetlock.controller.workqueue import WorkQueue
-from assetlock.controller.writing import Teller, Writing
 from assetlock.core import names
 from assetlock.core.observation import Limits
 from assetlock.kube.api import Api
@@ -79,7 +79,7 @@ class Controller:
             clock,
         )
         self._jointly = Jointly(self._cache, observing, writing, self._pods, clock)
-        self._waits = waits.Waits(self._cache, writing, clock)
+        self._waits = deadlocks.Waits(self._cache, writing, clock)
         self._windows = Windows(api, self._cache, clock)
         self._relist = asyncio.Event()
         self._listed_at: float | None = None
@@ -98,7 +98,7 @@ class Controller:
             self._queue.add(window)
 
     def _look_for_deadlocks(self, namespace: str) -> None:
-        self._queue.add_at(WaitsKey(namespace), self._clock.monotonic() + waits.PAUSE)
+        self._queue.add_at(WaitsKey(namespace), self._clock.monotonic() + deadlocks.PAUSE)
 
     @property
     def fresh(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from assetlock.core import joint
+from assetlock.core.locks.lock import assets_of
 from assetlock.model.asset import Asset
 from assetlock.model.assetlock import AssetLock
 
@@ -70,4 +70,4 @@ def lock_key(lock: AssetLock) -> LockKey:
 
 def keys_of(lock: AssetLock) -> set[AssetKey]:
     """The assets that a lock is for, as far as it has chosen them."""
-    return {AssetKey(lock.metadata.namespace or "", name) for name in joint.assets_of(lock)}
+    return {AssetKey(lock.metadata.namespace or "", name) for name in assets_of(lock)}

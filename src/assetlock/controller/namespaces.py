@@ -14,8 +14,9 @@ from typing import Any
 
 from assetlock.controller.clock import Clock
 from assetlock.controller.keys import AssetKey
-from assetlock.controller.objects import version_of
-from assetlock.core import guard, names
+from assetlock.controller.targets.objects import version_of
+from assetlock.core import names
+from assetlock.core.fence import namespace_fence
 from assetlock.core.observation import ObservedNamespace
 from assetlock.kube.api import Api
 from assetlock.kube.errors import Conflict, KubeError, NotFound
@@ -98,7 +99,7 @@ class Namespaces:
         self._watch()
         for name, raw in list(self._known.items()):
             space = _observed(raw)
-            if name in needed or not guard.is_left_over(space):
+            if name in needed or not namespace_fence.is_left_over(space):
                 continue
             metadata = {
                 "uid": space.uid,
@@ -200,12 +201,14 @@ class Namespaces:
 def needed_by(asset: Asset) -> set[str]:
     """The namespaces to guard for an asset: its own, and those of its targets."""
     own = asset.metadata.namespace or ""
-    return {own, *(target.namespace or own for target in asset.spec.targets)} - {guard.NEVER_GUARDED}
+    return {own, *(target.namespace or own for target in asset.spec.targets)} - {
+        namespace_fence.NEVER_GUARDED
+    }
 
 
 def _guards_on(space: ObservedNamespace) -> dict[AssetKey, str]:
     return {
-        AssetKey(*guard.asset_of(key)): value
+        AssetKey(*namespace_fence.asset_of(key)): value
         for key, value in space.annotations.items()
         if key.endswith(names.GUARD_SUFFIX)
     }

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from assetlock.controller.clock import Clock
 from assetlock.controller.keys import Concerned
-from assetlock.controller.objects import version_of
+from assetlock.controller.targets.objects import version_of
 from assetlock.core.pods import Fate, PodRef, Sight, fate_of, job_of, node_in_question
 from assetlock.kube.api import Api
 from assetlock.kube.errors import Forbidden, NotFound

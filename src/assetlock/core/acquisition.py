@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 
-from assetlock.core import joint, names, pods, queue, windowlocks
-from assetlock.core.closed import Gate
+from assetlock.core import names, pods
 from assetlock.core.identity import QUARANTINE
+from assetlock.core.locks import queue
+from assetlock.core.locks.lease_claim import Tenure, acquisition_id, lock_of
+from assetlock.core.locks.lock import has_all, is_given_back, lock_uid, token_told
 from assetlock.core.messages import shortened
 from assetlock.core.observation import Observation, ObservedLease
 from assetlock.core.pods import Fate, PodRef
-from assetlock.core.tenure import Tenure, acquisition_id, lock_of
+from assetlock.core.windows import window_locks
+from assetlock.core.windows.gate import Gate
 from assetlock.model.asset import Holder
 from assetlock.model.assetlock import AssetLock, LockState
 from assetlock.model.times import format_time
@@ -98,7 +101,7 @@ def _sent_away(observation: Observation, lock: AssetLock | None) -> Ending | Non
     if asset is None or asset.metadata.deletion_timestamp is not None:
         return None
     for other in observation.locks:
-        if windowlocks.revokes(other, lock) and not queue.ran_out(observation, other):
+        if window_locks.revokes(other, lock) and not queue.ran_out(observation, other):
             who = other.spec.holder.username if other.spec.holder else ""
             why = f" ({shortened(other.spec.reason)})" if other.spec.reason else ""
             message = f"the asset is closed for maintenance by {who}, lock {other.metadata.name}{why}"
@@ -119,7 +122,7 @@ def lacks_slots(lock: AssetLock, tenure: Tenure, capacity: int) -> bool:
 def is_complete(observation: Observation, lock: AssetLock, tenure: Tenure) -> bool:
     """Whether the lock has all that it needs, here and on its other assets."""
     all_here = not lacks_slots(lock, tenure, observation.capacity)
-    return all_here and joint.has_all(lock, observation.name, tenure.elsewhere)
+    return all_here and has_all(lock, observation.name, tenure.elsewhere)
 
 
 def acquired(observation: Observation, tenure: Tenure, gate: Gate, *, unfenceable: str | None) -> Acquisition:
@@ -138,12 +141,12 @@ def acquired(observation: Observation, tenure: Tenure, gate: Gate, *, unfenceabl
         or (None if unfenceable else _sent_away(observation, lock))
         or _handed_over(observation, tenure, gate, unfenceable)
     )
-    told = joint.token_told(lock, observation.name) if lock else None
+    told = token_told(lock, observation.name) if lock else None
     return Acquisition(tenure, lock, recorded, ending, fate_of(observation, pod), told)
 
 
 def _ending(observation: Observation, tenure: Tenure, lock: AssetLock | None) -> Ending | None:
-    if lock is None and any(joint.is_given_back(tenure.acquisition, other) for other in observation.locks):
+    if lock is None and any(is_given_back(tenure.acquisition, other) for other in observation.locks):
         return Ending(LockState.RELEASED, "GivenBack", "another of the lock's assets could not be had")
     if tenure.lock_name is not None and lock is None:
         return Ending(LockState.RELEASED, "Deleted", "its AssetLock was deleted", confirmed=False)
@@ -156,7 +159,7 @@ def _ending(observation: Observation, tenure: Tenure, lock: AssetLock | None) ->
 
 def _end_of_withholding(observation: Observation, tenure: Tenure) -> Ending | None:
     """A quarantine is over when its AssetLock is deleted. Without an Asset there is nothing to keep from anybody."""
-    uid = joint.lock_uid(tenure.acquisition)
+    uid = lock_uid(tenure.acquisition)
     quarantined = tenure.identity == QUARANTINE
     lock = next((k for k in observation.locks if k.metadata.uid == uid), None)
     if quarantined and (lock is None or lock.metadata.deletion_timestamp is not None):

@@ -15,9 +15,18 @@ import datetime
 import itertools
 from collections.abc import Callable
 
-from assetlock.core import ending, fencing, glass, granting, guarding, maintaining, showing, withholding
 from assetlock.core.decision import Decision
+from assetlock.core.fence import break_glass
 from assetlock.core.observation import Observation
+from assetlock.core.rules import (
+    ending,
+    fencing_namespaces,
+    granting,
+    maintenance,
+    quarantine,
+    refreshing,
+    stamping,
+)
 from assetlock.core.situation import Situation
 
 LEISURELY_WRITES = 10
@@ -36,7 +45,7 @@ def decide(observation: Observation) -> Decision:
 
 def _show(situation: Situation) -> Decision | None:
     """Bring places in the queue, expiry times and the Asset's summary up to date."""
-    writes = tuple(itertools.islice(showing.out_of_date(situation), LEISURELY_WRITES))
+    writes = tuple(itertools.islice(refreshing.out_of_date(situation), LEISURELY_WRITES))
     if not writes:
         return None
     return Decision(writes=writes, leisurely=True, wake_at=_next_deadline(situation))
@@ -47,8 +56,8 @@ def _next_deadline(situation: Situation) -> datetime.datetime | None:
     deadlines: list[datetime.datetime | None] = [*situation.patient.values()]
     deadlines += [acquisition.tenure.deadline for acquisition in situation.standing]
     if situation.observation.asset is not None:
-        deadlines.append(glass.next_deadline(situation.observation.asset.status.broken_glass))
-    deadlines.append(maintaining.next_deadline(situation))
+        deadlines.append(break_glass.next_deadline(situation.observation.asset.status.broken_glass))
+    deadlines.append(maintenance.next_deadline(situation))
     deadlines += [ending.forget_at(lock) for lock in situation.observation.locks]
     now = situation.observation.now
     return min((moment for moment in deadlines if moment is not None and moment > now), default=None)
@@ -56,24 +65,24 @@ def _next_deadline(situation: Situation) -> datetime.datetime | None:
 
 _RULES: tuple[Callable[[Situation], Decision | None], ...] = (
     ending.end_locks,
-    withholding.withhold,
+    quarantine.withhold,
     granting.pass_on,
     granting.record,
-    fencing.list_places,
-    guarding.put_up,
-    fencing.stamp,
+    stamping.list_places,
+    fencing_namespaces.put_up,
+    stamping.stamp,
     granting.announce,
-    fencing.clear,
-    fencing.unstamp_strays,
-    guarding.take_down,
+    stamping.clear,
+    stamping.unstamp_strays,
+    fencing_namespaces.take_down,
     granting.renew,
     ending.give_up,
     ending.forget,
-    maintaining.keep,
+    maintenance.keep,
     _show,
 )
 
-_TAKING_DOWN = {fencing.clear, fencing.unstamp_strays, guarding.take_down}
-_BY_HAND = {ending.end_locks, withholding.withhold, granting.pass_on, *_TAKING_DOWN}
+_TAKING_DOWN = {stamping.clear, stamping.unstamp_strays, fencing_namespaces.take_down}
+_BY_HAND = {ending.end_locks, quarantine.withhold, granting.pass_on, *_TAKING_DOWN}
 _REVOKING = [rule for rule in _RULES if rule in _BY_HAND]
 """By hand, what holds the lock is ended in the same order; all else is left to the operator."""

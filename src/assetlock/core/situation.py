@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import functools
 
-from assetlock.core import guard, joint, names, pods, queue, windowlocks
+from assetlock.core import names, pods
 from assetlock.core.acquisition import (
     Acquisition,
     Ending,
@@ -14,12 +14,16 @@ from assetlock.core.acquisition import (
     lacks_slots,
     taken_by,
 )
-from assetlock.core.closed import Gate
-from assetlock.core.guard import Guard
+from assetlock.core.fence import namespace_fence
+from assetlock.core.fence.namespace_fence import Guard
+from assetlock.core.fence.stamp import Stamp, stamp_of
 from assetlock.core.identity import Identity
+from assetlock.core.locks import queue
+from assetlock.core.locks.lease_claim import tenures_of
+from assetlock.core.locks.lock import acquisition_of, has_all, token_told
 from assetlock.core.observation import Observation, ObservedLease, ObservedNamespace, ObservedTarget
-from assetlock.core.stamp import Stamp, stamp_of
-from assetlock.core.tenure import tenures_of
+from assetlock.core.windows import window_locks
+from assetlock.core.windows.gate import Gate
 from assetlock.model.asset import Holder
 from assetlock.model.assetlock import AssetLock, LockState
 
@@ -80,7 +84,7 @@ class Situation:
 
     def _has_the_others(self, lock: AssetLock, acquisition: Acquisition) -> bool:
         """Whether the lock has its other assets too, if it is for several."""
-        return joint.has_all(lock, self.observation.name, acquisition.tenure.elsewhere)
+        return has_all(lock, self.observation.name, acquisition.tenure.elsewhere)
 
     def has_room(self, holders: list[Acquisition]) -> bool:
         """Whether one more may hold beside these."""
@@ -134,7 +138,7 @@ class Situation:
             waiters,
             key=lambda k: (
                 k.spec.take_over is None,
-                not queue.is_first(k) and joint.acquisition_of(k) not in begun,
+                not queue.is_first(k) and acquisition_of(k) not in begun,
             ),
         )
 
@@ -149,15 +153,15 @@ class Situation:
         """Whether a window's lock follows another window's, which goes as soon as this one is in line."""
         locks = [holder.lock for holder in self.holders]
         return (
-            windowlocks.is_windows(lock)
+            window_locks.is_windows(lock)
             and bool(locks)
-            and all(k and windowlocks.is_windows(k) for k in locks)
+            and all(k and window_locks.is_windows(k) for k in locks)
         )
 
     def takes_nothing(self, lock: AssetLock) -> bool:
         """Whether the lock is to take over from one that does not have the asset."""
         return lock.spec.take_over is not None and not any(
-            a.id == joint.acquisition_of(lock) or taken_by(a.tenure, lock) for a in self.acquisitions
+            a.id == acquisition_of(lock) or taken_by(a.tenure, lock) for a in self.acquisitions
         )
 
     def given_up_by_pod(self, lock: AssetLock) -> Ending | None:
@@ -171,7 +175,7 @@ class Situation:
         places = {target.namespace for target in wanted}
         problems = (
             *(target.problem for target in wanted),
-            *map(guard.unguardable, wanted),
+            *map(namespace_fence.unguardable, wanted),
             *(space.problem for space in self.observation.namespaces if space.name in places),
         )
         return next(filter(None, problems), None)
@@ -229,7 +233,7 @@ class Situation:
 
     def _told_by(self, lock: AssetLock) -> int:
         """The token on this asset that the lock has, or had."""
-        return joint.token_told(lock, self.observation.name) or lock.status.fencing_token or 0
+        return token_told(lock, self.observation.name) or lock.status.fencing_token or 0
 
     @functools.cached_property
     def guard_key(self) -> str:
@@ -238,7 +242,7 @@ class Situation:
 
     def guard(self, namespace: ObservedNamespace) -> Guard | None:
         """This asset's guard on the namespace, if it can be read."""
-        return guard.guard_of(namespace.annotations, self.guard_key)
+        return namespace_fence.guard_of(namespace.annotations, self.guard_key)
 
     def stamp(self, target: ObservedTarget) -> Stamp | None:
         """This asset's stamp on the target, if it counts: written for that very object, which has the label."""

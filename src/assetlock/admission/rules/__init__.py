@@ -1,0 +1,1 @@
+"""Which requests are refused or changed: one module for each kind of object."""

@@ -1,0 +1,1 @@
+"""What the process keeps up beside its answers: certificates, creation rules, and recorded activity of holders."""

@@ -1,0 +1,175 @@
+"""Signs on the Asset: a holder's admitted write renews its Lease and is noted, and so is glass that was broken.
+
+Done after the write was answered, and at most once in a few seconds for each asset: however often somebody
+writes, that costs a handful of requests, and those of many assets do not come all at once. Each is a compare-and-swap
+on what was just read, so a lock that went to somebody else meanwhile is never renewed. A sign that can't be recorded
+is let go; the next one counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import datetime
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, NoReturn
+
+from assetlock.admission.facts import lease_facts
+from assetlock.admission.review import Object, Requester, mapping
+from assetlock.core import names
+from assetlock.core.fence import break_glass
+from assetlock.core.identity import Identity
+from assetlock.kube.api import Api
+from assetlock.kube.errors import Conflict, KubeError, NotFound
+from assetlock.kube.resources import ASSETLOCKS, ASSETS, LEASES
+from assetlock.model.asset import Asset, BrokenGlass
+from assetlock.model.times import format_micro_time, format_time
+
+PAUSE = 5.0
+MOST_WAITING = 10_000
+TRIES = 3
+
+log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sign:
+    """A write by a holder."""
+
+    requester: Requester
+    when: datetime.datetime
+
+
+@dataclasses.dataclass(slots=True)
+class _Noted:
+    """What is to be recorded of one asset."""
+
+    writes: dict[Identity, Sign] = dataclasses.field(default_factory=dict)
+    broken: list[BrokenGlass] = dataclasses.field(default_factory=list)
+
+
+class SignRecorder:
+    """Takes signs from the request handlers and records them from one task."""
+
+    def __init__(
+        self,
+        api: Api,
+        *,
+        pause: float = PAUSE,
+        now: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC),
+    ) -> None:
+        self._api = api
+        self._pause = pause
+        self._now = now
+        self._waiting: dict[tuple[str, str], _Noted] = {}
+        self._woken = asyncio.Event()
+
+    def note_write(self, namespace: str, asset: str, requester: Requester) -> None:
+        """Take note of a holder's write; its later one takes the place. Never waits, never fails."""
+        noted = self._noted(namespace, asset)
+        if noted is not None:
+            writer = Identity(requester.username, requester.pod_uid)
+            noted.writes.pop(writer, None)
+            noted.writes[writer] = Sign(requester, self._now())
+
+    def note_broken_glass(self, namespace: str, asset: str, broken: BrokenGlass) -> None:
+        """Take note of a write through the lock. Never waits, never fails."""
+        noted = self._noted(namespace, asset)
+        if noted is not None:
+            noted.broken = break_glass.with_another(noted.broken, broken)
+
+    def _noted(self, namespace: str, asset: str) -> _Noted | None:
+        """Where to note something of the asset; ``None`` when too much waits already."""
+        if (namespace, asset) not in self._waiting and len(self._waiting) >= MOST_WAITING:
+            return None
+        self._woken.set()
+        return self._waiting.setdefault((namespace, asset), _Noted())
+
+    async def run(self) -> NoReturn:
+        """Record what was noted, until cancelled."""
+        while True:
+            await self._woken.wait()
+            self._woken.clear()
+            taken, self._waiting = self._waiting, {}
+            for (namespace, asset), noted in taken.items():
+                await self._record(namespace, asset, noted)
+                await asyncio.sleep(self._pause / len(taken))
+
+    async def _record(self, namespace: str, asset: str, noted: _Noted) -> None:
+        """The Asset before the Leases: these set off the operator's own write of it, which would be in the way."""
+        await self._try(namespace, asset, self._mark(namespace, asset, noted))
+        for sign in noted.writes.values():
+            await self._try(namespace, asset, self._renew(namespace, asset, sign))
+
+    async def _try(self, namespace: str, asset: str, step: Awaitable[None]) -> None:
+        try:
+            await step
+        except KubeError as error:
+            log.info("a write to asset %s/%s was not recorded: %s", namespace, asset, error)
+        except Exception:
+            log.exception("a write to asset %s/%s was not recorded", namespace, asset)
+
+    async def _renew(self, namespace: str, asset: str, sign: Sign) -> None:
+        """Renew what the requester holds there: of several Leases of one AssetLock the first renews all."""
+        selector = f"{names.ASSET_LABEL}={asset}"
+        leases = (await self._api.list(LEASES, namespace, label_selector=selector)).items
+        done = set[str]()
+        for lease in sorted(leases, key=lambda lease: names.slot_of(asset, lease["metadata"]["name"]) or 0):
+            facts = lease_facts(lease)
+            if not sign.requester.is_one_with(facts.owner) or facts.lock in done:
+                continue
+            if facts.lock is not None:
+                done.add(facts.lock)
+            await self._renew_one(namespace, lease, sign)
+
+    async def _renew_one(self, namespace: str, lease: Object, sign: Sign) -> None:
+        name = lease["metadata"]["name"]
+        for _ in range(TRIES):
+            try:
+                facts = lease_facts(lease)
+                if not facts.holder or not sign.requester.is_one_with(facts.owner):
+                    return
+                if facts.lock is not None and not await self._extends(namespace, facts.lock):
+                    return
+                spec = {**mapping(lease.get("spec")), "renewTime": format_micro_time(self._now())}
+                await self._api.replace(LEASES, namespace, name, {**lease, "spec": spec})
+            except NotFound:
+                return
+            except Conflict:
+                lease = await self._api.get(LEASES, namespace, name)
+                continue
+            return
+
+    async def _extends(self, namespace: str, lock: str) -> bool:
+        spec = mapping((await self._api.get(ASSETLOCKS, namespace, lock)).get("spec"))
+        return spec.get("extendOnWrite") is not False and spec.get("mode") != "Maintenance"
+
+    async def _mark(self, namespace: str, asset: str, noted: _Noted) -> None:
+        for _ in range(TRIES):
+            try:
+                present = await self._api.get(ASSETS, namespace, asset)
+                patch: dict[str, Any] = {
+                    "metadata": {"resourceVersion": present["metadata"]["resourceVersion"]},
+                    "status": _status(noted, Asset.model_validate(present)),
+                }
+                await self._api.merge_patch(ASSETS, namespace, asset, patch, subresource="status")
+            except NotFound:
+                return
+            except Conflict:
+                continue
+            return
+
+
+def _status(noted: _Noted, asset: Asset) -> dict[str, Any]:
+    status: dict[str, Any] = {}
+    if noted.writes:
+        last = list(noted.writes.values())[-1]
+        status["lastPatchedBy"] = last.requester.username
+        status["lastPatchTime"] = format_time(last.when)
+    if noted.broken:
+        shown = asset.status.broken_glass
+        for broken in reversed(noted.broken):
+            shown = break_glass.with_another(shown, broken)
+        status["brokenGlass"] = [b.model_dump(mode="json", by_alias=True, exclude_none=True) for b in shown]
+    return status

@@ -1,0 +1,1 @@
+"""What the watches have brought: objects by kind, indexes over them, and the observation of one asset."""

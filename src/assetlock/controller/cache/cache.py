@@ -1,0 +1,275 @@
+"""All that is known of assets, and of their AssetLocks, Leases and windows, by asset.
+
+Objects come from watches, from whole lists and from the answers to our own writes, in any order.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from assetlock.controller.cache.collection import Collection, version_of
+from assetlock.controller.cache.lock_index import LockIndex
+from assetlock.controller.keys import (
+    AssetKey,
+    Concerned,
+    LockKey,
+    WindowKey,
+    asset_key,
+    keys_of,
+    lock_key,
+)
+from assetlock.core import names
+from assetlock.core.locks import queue
+from assetlock.core.locks.lock import acquisition_of, is_joint
+from assetlock.core.windows.closures import concerns
+from assetlock.model.asset import Asset
+from assetlock.model.assetlock import AssetLock
+from assetlock.model.lease import Lease
+from assetlock.model.window import MaintenanceWindow
+
+
+class SeenLease(NamedTuple):
+    """The Lease of one of an asset's slots, and when its present term was first seen."""
+
+    slot: int
+    lease: Lease
+    seen: float
+
+
+class Cache:
+    """All that is known of assets, and when it was first seen: on the monotonic clock, since the other may be set."""
+
+    def __init__(self) -> None:
+        self.assets = Collection(Asset)
+        self.locks = Collection(AssetLock)
+        self.leases = Collection(Lease)
+        self.windows = Collection(MaintenanceWindow)
+        self._index = LockIndex(self.assets)
+        self._locks_seen: dict[str, float] = {}
+        self._locks_deleted: dict[str, int] = {}
+        self._terms: dict[tuple[str, str], tuple[tuple[object, ...], float]] = {}
+        self._slots: dict[AssetKey, dict[int, str]] = defaultdict(dict)
+
+    def put(self, raw: dict[str, Any], now: float) -> set[Concerned]:
+        """Take in a version of any of the kinds; gives the assets and locks that it changes something for."""
+        kind = raw["kind"]
+        if kind == "MaintenanceWindow":
+            old_window, window = self.windows.put(raw)
+            if window is old_window:
+                return set()
+            return self._with_joint(self._closed_by(old_window) | self._closed_by(window))
+        if kind == "Asset":
+            old_asset, asset = self.assets.put(raw)
+            if asset is None or asset is old_asset:
+                return set()
+            concerned = self._with_joint({asset_key(asset)})
+            if old_asset is None or old_asset.metadata.labels != asset.metadata.labels:
+                concerned |= self._index.who_chooses(asset.metadata.namespace or "")
+            return concerned
+        if kind == "AssetLock":
+            old_lock, lock = self.locks.put(raw)
+            if lock is None or lock is old_lock:
+                return set()
+            self._locks_seen.setdefault(lock.metadata.uid, now)
+            return self._change(old_lock, lock)
+        if not _is_lock(raw["metadata"]):
+            return self.remove(raw)
+        old_lease, lease = self.leases.put(raw)
+        if lease is None or lease is old_lease:
+            return set()
+        return self._with_joint(self._note_term(lease, now))
+
+    def remove(self, raw: dict[str, Any]) -> set[Concerned]:
+        """Take in that this very version was the object's last."""
+        meta, version = raw["metadata"], int(raw["metadata"]["resourceVersion"])
+        if raw["kind"] == "AssetLock" and "uid" in meta:
+            self._locks_deleted[meta["uid"]] = version
+        return self._remove(raw["kind"], meta.get("namespace", ""), meta["name"], version)
+
+    def was_deleted(self, uid: str) -> bool:
+        """Whether the AssetLock with this UID was seen to be deleted lately. No other ever has its UID."""
+        return uid in self._locks_deleted
+
+    def version(self, kind: str, namespace: str, name: str) -> int:
+        """The known resourceVersion of an object; -1 when none is known."""
+        known = self._collection(kind).get(namespace, name)
+        return version_of(known) if known else -1
+
+    def vanished(self, kind: str, namespace: str, name: str, version: int) -> set[Concerned]:
+        """Take in that a live read did not find an object that was known in ``version`` when it began."""
+        return self._remove(kind, namespace, name, version)
+
+    def replace(self, kind: str, raws: list[dict[str, Any]], version: int, now: float) -> set[Concerned]:
+        """Take in a whole list, as of ``version``."""
+        changed: set[Concerned] = set()
+        for raw in raws:
+            changed |= self.put({**raw, "kind": kind}, now)
+        for gone in self._collection(kind).missing_from(raws, version):
+            changed |= self._remove(kind, gone.metadata.namespace or "", gone.metadata.name, version)
+        if kind == "AssetLock":
+            self._locks_deleted = {uid: at for uid, at in self._locks_deleted.items() if at > version}
+        return changed
+
+    def locks_of(self, key: AssetKey) -> tuple[AssetLock, ...]:
+        """The AssetLocks that are about this asset: they name it, may choose it, or still have a Lease of it."""
+        found = self._index.of(key)
+        for seen in self.leases_of(key):
+            name = seen.lease.metadata.annotations.get(names.LOCK_ANNOTATION, "")
+            if name not in found and (lock := self.locks.get(key.namespace, name)) is not None:
+                found[name] = lock
+        return tuple(found.values())
+
+    def selected_by(self, lock: AssetLock) -> list[str]:
+        """The assets that a lock may choose, in order."""
+        return self._index.selected_by(lock)
+
+    def leases_elsewhere(self, key: AssetKey) -> dict[str, tuple[SeenLease, ...]]:
+        """By acquisition, what locks over several assets have besides this one."""
+        return {
+            acquisition: found
+            for lock in self._index.joint_on(key)
+            if not queue.has_ended(lock) and (found := self._leases_beside(key, lock))
+            for acquisition in [acquisition_of(lock)]
+        }
+
+    def _leases_beside(self, key: AssetKey, lock: AssetLock) -> tuple[SeenLease, ...]:
+        acquisition = acquisition_of(lock)
+        return tuple(
+            seen
+            for other in keys_of(lock)
+            if other != key
+            for seen in self.leases_of(other)
+            if seen.lease.metadata.annotations.get(names.ACQUISITION_ANNOTATION) == acquisition
+        )
+
+    def locks_seen(self, locks: Iterable[AssetLock]) -> dict[str, float]:
+        """When each of these AssetLocks, which are known here, was first seen, by UID."""
+        return {lock.metadata.uid: self._locks_seen[lock.metadata.uid] for lock in locks}
+
+    def leases_of(self, key: AssetKey) -> tuple[SeenLease, ...]:
+        """The Leases of the asset's slots, and when the present term of each was first seen."""
+        return tuple(
+            SeenLease(slot, lease, self._terms[key.namespace, name][1])
+            for slot, name in sorted(self._slots.get(key, {}).items())
+            if (lease := self.leases.get(key.namespace, name))
+        )
+
+    def known(self) -> set[AssetKey]:
+        """Every asset that anything is known of."""
+        return {asset_key(asset) for asset in self.assets} | self._index.assets() | set(self._slots)
+
+    def known_joint(self) -> set[LockKey]:
+        """Every lock over several assets."""
+        return {lock_key(lock) for lock in self.locks if is_joint(lock)}
+
+    def namespaces(self) -> set[str]:
+        """Where there are AssetLocks."""
+        return {key.namespace for key in self._index.assets()}
+
+    def windows_of(self, key: AssetKey) -> tuple[MaintenanceWindow, ...]:
+        """The windows in the asset's namespace that are about it."""
+        asset = self.assets.get(key.namespace, key.name)
+        if asset is None:
+            return ()
+        return tuple(w for w in self.windows if w.metadata.namespace == key.namespace and concerns(w, asset))
+
+    def windows_touched_by(self, raw: dict[str, Any]) -> set[WindowKey]:
+        """The windows whose status an object may change: itself, that of its lock, those about an asset."""
+        kind, meta = raw["kind"], raw["metadata"]
+        namespace = meta.get("namespace", "")
+        if kind == "MaintenanceWindow":
+            return {WindowKey(namespace, meta["name"])}
+        if kind == "AssetLock":
+            window = meta.get("labels", {}).get(names.WINDOW_LABEL)
+            return {WindowKey(namespace, window)} if window else set()
+        if kind == "Asset":
+            return {
+                WindowKey(namespace, w.metadata.name)
+                for w in self.windows
+                if w.metadata.namespace == namespace
+            }
+        return set()
+
+    def known_windows(self) -> set[WindowKey]:
+        """Every window."""
+        return {WindowKey(w.metadata.namespace or "", w.metadata.name) for w in self.windows}
+
+    def _closed_by(self, window: MaintenanceWindow | None) -> set[AssetKey]:
+        if window is None:
+            return set()
+        there = (a for a in self.assets if a.metadata.namespace == window.metadata.namespace)
+        return {asset_key(asset) for asset in there if concerns(window, asset)}
+
+    def _collection(self, kind: str) -> Collection[Any]:
+        collections: dict[str, Collection[Any]] = {
+            "Asset": self.assets,
+            "AssetLock": self.locks,
+            "Lease": self.leases,
+            "MaintenanceWindow": self.windows,
+        }
+        return collections[kind]
+
+    def _remove(self, kind: str, namespace: str, name: str, version: int) -> set[Concerned]:
+        gone = self._collection(kind).remove(namespace, name, version)
+        if gone is None:
+            return set()
+        if kind == "MaintenanceWindow":
+            return self._with_joint(self._closed_by(gone))
+        if kind == "Asset":
+            return self._with_joint({asset_key(gone)}) | self._index.who_chooses(namespace)
+        if kind == "AssetLock":
+            self._locks_seen.pop(gone.metadata.uid, None)
+            return self._change(gone, None)
+        key, slot = _slot_of(gone)
+        self._terms.pop((namespace, name), None)
+        self._slots[key].pop(slot, None)
+        if not self._slots[key]:
+            del self._slots[key]
+        return self._with_joint({key} | self._taken_together_with(gone))
+
+    def _change(self, old: AssetLock | None, new: AssetLock | None) -> set[Concerned]:
+        concerned = self._index.change(old, new)
+        keys = (key for key in concerned if isinstance(key, AssetKey))
+        return concerned | self._index.concerned_by(keys, self._is_full)
+
+    def _with_joint(self, keys: set[AssetKey]) -> set[Concerned]:
+        """These, with the locks over several assets that a change of one of these may matter to."""
+        return {*keys, *self._index.concerned_by(keys, self._is_full)}
+
+    def _is_full(self, key: AssetKey) -> bool:
+        """Whether somebody has each slot of the asset, even if his time is over."""
+        asset = self.assets.get(key.namespace, key.name)
+        taken = sum(1 for seen in self.leases_of(key) if seen.lease.spec.holder_identity)
+        return asset is not None and taken >= asset.spec.capacity
+
+    def _note_term(self, lease: Lease, now: float) -> set[AssetKey]:
+        key, slot = _slot_of(lease)
+        self._slots[key][slot] = lease.metadata.name
+        where = (key.namespace, lease.metadata.name)
+        term = (
+            lease.metadata.uid,
+            lease.spec.holder_identity,
+            lease.spec.renew_time,
+            lease.spec.lease_transitions,
+        )
+        if self._terms.get(where, (None,))[0] != term:
+            self._terms[where] = (term, now)
+        return {key} | self._taken_together_with(lease)
+
+    def _taken_together_with(self, lease: Lease) -> set[AssetKey]:
+        """The other assets of the lock that has this Lease, or had it, if it is for several: they end together."""
+        name = lease.metadata.annotations.get(names.LOCK_ANNOTATION, "")
+        lock = self.locks.get(lease.metadata.namespace or "", name)
+        return keys_of(lock) if lock and is_joint(lock) and not queue.has_ended(lock) else set()
+
+
+def _is_lock(metadata: dict[str, Any]) -> bool:
+    asset = metadata.get("labels", {}).get(names.ASSET_LABEL)
+    return bool(asset) and names.slot_of(asset, metadata["name"]) is not None
+
+
+def _slot_of(lease: Lease) -> tuple[AssetKey, int]:
+    asset = lease.metadata.labels[names.ASSET_LABEL]
+    return AssetKey(lease.metadata.namespace or "", asset), names.slot_of(asset, lease.metadata.name) or 0

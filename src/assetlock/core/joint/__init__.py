@@ -1,0 +1,1 @@
+"""Locks over several assets: `choosing` which, `progress` on each of them, and `decide` for all."""

@@ -1,0 +1,175 @@
+"""Whose the Leases of an asset are, and until when.
+
+A Lease with an empty ``holderIdentity`` is free. Deadlines come from the renewTime that admission has set, and
+are never later than counted from when this process first saw that term: a time in the future can't pin a
+lock. Expiring early costs a holder its lock, but the fence keeps two from writing.
+
+An acquisition through an AssetLock may have several Leases, on several assets too. The one that was renewed last says
+until when, so that one write renews all of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import math
+from collections.abc import Iterable
+
+from assetlock.core import names
+from assetlock.core.identity import QUARANTINE, Identity, owner_of
+from assetlock.core.locks.lock import acquisition_of, asset_of
+from assetlock.core.observation import Limits, Observation, ObservedLease
+from assetlock.core.windows.calendar import LONGEST
+from assetlock.model.asset import Asset
+from assetlock.model.assetlock import AssetLock
+from assetlock.model.durations import parse_duration
+
+RECORD_PRECISION = datetime.timedelta(seconds=1)
+"""What is recorded on an Asset is cut to whole seconds."""
+
+WITHHELD = ".withheld"
+"""Ends the id of an acquisition by nobody, which keeps others out after the one whose id it begins with."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tenure:
+    """One acquisition: its id, whose it is, its Leases by slot, and its times.
+
+    ``lock_name`` is ``None`` for a hand-made Lease. ``elsewhere`` are its Leases on other assets. ``term`` is the
+    Lease that was renewed last. ``withheld`` is true if nobody has it: it keeps others out. What has no ``deadline``
+    does not run out. ``term_ends`` is what the Lease alone says.
+    """
+
+    acquisition: str
+    identity: Identity
+    lock_name: str | None
+    leases: tuple[ObservedLease, ...]
+    elsewhere: tuple[ObservedLease, ...]
+    term: ObservedLease
+    since: datetime.datetime
+    expires: datetime.datetime | None
+    deadline: datetime.datetime | None
+    withheld: bool
+    term_ends: datetime.datetime
+
+    @property
+    def capped(self) -> bool:
+        """Whether ``maxHold`` ends it before its term does."""
+        return self.expires is not None and self.expires < self.term_ends
+
+    @property
+    def slots(self) -> list[int]:
+        """The slots that it takes, in order."""
+        return [observed.slot for observed in self.leases]
+
+
+def tenures_of(observation: Observation) -> list[Tenure]:
+    """The acquisitions that the Leases record, expired or not, by their first slots."""
+    found: dict[str, list[ObservedLease]] = {}
+    for observed in sorted(observation.leases, key=lambda observed: observed.slot):
+        if observed.lease.spec.holder_identity:
+            found.setdefault(acquisition_id(observed), []).append(observed)
+    return [_tenure(observation, acquisition, leases) for acquisition, leases in found.items()]
+
+
+def _tenure(observation: Observation, acquisition: str, leases: list[ObservedLease]) -> Tenure:
+    elsewhere = observation.elsewhere.get(acquisition, ())
+    in_order = sorted((*leases, *elsewhere), key=lambda one: (asset_of(one.lease), one.slot))
+    term = max(in_order, key=_renewed)
+    lock = lock_of(observation, acquisition)
+    since = max(_since(leases))
+    annotations = leases[0].lease.metadata.annotations
+    identity, withheld = owner_of(annotations), names.WITHHELD_ANNOTATION in annotations
+    ends = _renewed(term) + _duration(term, lock, observation)
+    longest = _longest_hold(observation.asset, acquisition, since)
+    last = longest if longest and not (lock and lock.spec.mode == "Maintenance") else ends
+    expires = None if withheld and identity == QUARANTINE else min(ends, last)
+    return Tenure(
+        acquisition=acquisition,
+        identity=identity,
+        lock_name=annotations.get(names.LOCK_ANNOTATION),
+        leases=tuple(leases),
+        elsewhere=elsewhere,
+        term=term,
+        since=since,
+        expires=expires,
+        deadline=expires + observation.limits.skew if expires else None,
+        withheld=withheld,
+        term_ends=ends,
+    )
+
+
+def lock_of(observation: Observation, acquisition: str) -> AssetLock | None:
+    """The AssetLock whose present acquisition this is."""
+    return next((lock for lock in observation.locks if acquisition_of(lock) == acquisition), None)
+
+
+def _longest_hold(
+    asset: Asset | None, acquisition: str, since: datetime.datetime
+) -> datetime.datetime | None:
+    """When ``maxHold`` ends it, whatever the Lease says by now of when it began."""
+    if asset is None or asset.spec.max_hold is None:
+        return None
+    recorded = next((h.acquire_time for h in asset.status.holders if h.acquisition == acquisition), None)
+    began = min(since, recorded + RECORD_PRECISION) if recorded else since
+    return began + parse_duration(asset.spec.max_hold)
+
+
+def _renewed(observed: ObservedLease) -> datetime.datetime:
+    spec = observed.lease.spec
+    return min(spec.renew_time or spec.acquire_time or observed.seen, observed.seen)
+
+
+def _since(leases: Iterable[ObservedLease]) -> Iterable[datetime.datetime]:
+    """When each Lease was taken: all are needed, so the last counts."""
+    for observed in leases:
+        renewed = _renewed(observed)
+        yield min(observed.lease.spec.acquire_time or renewed, renewed)
+
+
+def acquisition_id(observed: ObservedLease) -> str:
+    """The id of the acquisition: admission's UUID, or what tells this term from others when it was down.
+
+    Only the operator takes several Leases under one id. One made by hand is never another's, whatever it says.
+    """
+    lease = observed.lease
+    stamped = lease.metadata.annotations.get(names.ACQUISITION_ANNOTATION)
+    told = stamped or f"{lease.metadata.uid}.{lease.spec.lease_transitions or 0}.{lease.spec.holder_identity}"
+    ours = {names.LOCK_ANNOTATION, names.WITHHELD_ANNOTATION} & lease.metadata.annotations.keys()
+    return told if ours else f"{told}.{observed.slot}"
+
+
+def effective_ttl(lock: AssetLock, asset: Asset | None, limits: Limits) -> datetime.timedelta:
+    """How long a term of this lock lasts: as asked, within what asset and operator allow, in whole seconds."""
+    asked = parse_duration(lock.spec.ttl) if lock.spec.ttl else default_ttl(asset, limits)
+    longest = longest_ttl(asset, limits, lock)
+    return datetime.timedelta(seconds=max(1, math.ceil(min(asked, longest).total_seconds())))
+
+
+def default_ttl(asset: Asset | None, limits: Limits) -> datetime.timedelta:
+    """How long a lock lasts that says nothing about it."""
+    return parse_duration(asset.spec.default_ttl) if asset and asset.spec.default_ttl else limits.default_ttl
+
+
+def longest_ttl(asset: Asset | None, limits: Limits, lock: AssetLock | None = None) -> datetime.timedelta:
+    """The longest term that asset and operator allow. People's locks for maintenance may be of any length."""
+    if lock is not None and lock.spec.mode == "Maintenance":
+        return LONGEST
+    own = parse_duration(asset.spec.max_ttl) if asset and asset.spec.max_ttl else limits.longest_ttl
+    return min(own, limits.longest_ttl)
+
+
+def lock_delay(asset: Asset | None) -> datetime.timedelta:
+    """How long nobody gets the asset after a lock was not released by its holder."""
+    return parse_duration(asset.spec.lock_delay) if asset and asset.spec.lock_delay else datetime.timedelta()
+
+
+def _duration(
+    observed: ObservedLease, lock: AssetLock | None, observation: Observation
+) -> datetime.timedelta:
+    seconds, asset, limits = observed.lease.spec.lease_duration_seconds, observation.asset, observation.limits
+    if names.WITHHELD_ANNOTATION in observed.lease.metadata.annotations:
+        return lock_delay(asset)
+    if seconds is None:
+        return default_ttl(asset, limits)
+    return min(datetime.timedelta(seconds=max(seconds, 0)), longest_ttl(asset, limits, lock))

@@ -1,0 +1,51 @@
+"""What is only shown: places in the queue, expiry times, the Asset's summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from assetlock.core.decision import WriteAssetStatus, WriteLockStatus
+from assetlock.core.locks import queue
+from assetlock.core.locks.lock import is_joint
+from assetlock.core.situation import Situation
+from assetlock.core.status import asset as asset_status
+from assetlock.core.status import assetlock as lock_status
+from assetlock.model.assetlock import AssetLock
+from assetlock.model.conditions import reason_of
+
+
+def out_of_date(situation: Situation) -> Iterator[WriteLockStatus | WriteAssetStatus]:
+    """The writes that bring what is shown up to date, the most telling first."""
+    asset = situation.observation.asset
+    entries = {
+        holder.id: asset_status.holder_entry(holder, holder.recorded.fencing_token)
+        for holder in situation.holders
+        if holder.recorded
+    }
+    if asset is not None:
+        kept = [entries.get(entry.acquisition, entry) for entry in asset.status.holders]
+        shown = asset_status.status_of(situation, kept, situation.mark)
+        if shown != asset.status:
+            yield asset_status.write(situation, shown)
+    for holder in situation.holders:
+        if holder.lock is not None and holder.announced and not is_joint(holder.lock):
+            status = lock_status.held(situation, holder, holder.lock, entries[holder.id])
+            if status != holder.lock.status:
+                yield WriteLockStatus(lock_status.body(situation, holder.lock, status))
+    for position, waiter in enumerate(situation.waiters, start=1):
+        if not is_joint(waiter) and _is_off(situation, waiter, position):
+            status = lock_status.pending(situation, waiter, position)
+            yield WriteLockStatus(lock_status.body(situation, waiter, status))
+
+
+def _is_off(situation: Situation, waiter: AssetLock, position: int) -> bool:
+    """The first in line are shown exactly where they are and why; the others, about where."""
+    status = waiter.status
+    if status.state is None or status.queue_position is None:
+        return True
+    if position > queue.SHOWN:
+        return status.queue_position >= 2 * position
+    reason, _ = lock_status.waiting_for(situation, waiter)
+    shown = reason_of(status.conditions, "Settled")
+    ahead = lock_status.waits_for(situation, waiter, position)
+    return (status.queue_position, status.waits_for, shown) != (position, ahead, reason)

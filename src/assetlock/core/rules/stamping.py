@@ -1,0 +1,138 @@
+"""How the fence goes up and comes down: stamps on the targets, and the holder on the Asset."""
+
+from __future__ import annotations
+
+from assetlock.core import names
+from assetlock.core.acquisition import Acquisition
+from assetlock.core.decision import (
+    Body,
+    ConfirmAsset,
+    Confirmation,
+    Decision,
+    Happening,
+    PatchTarget,
+)
+from assetlock.core.fence.stamp import Stamp, StampedHolder
+from assetlock.core.identity import MAINTENANCE, Identity
+from assetlock.core.observation import ObservedTarget
+from assetlock.core.rules.live_reads import (
+    confirm_former_gone,
+    confirm_readmission,
+    confirm_recorded,
+    confirm_slots,
+)
+from assetlock.core.situation import Situation
+from assetlock.core.status import asset as asset_status
+from assetlock.core.status import fenced_places
+
+
+def list_places(situation: Situation) -> Decision | None:
+    """Say on the Asset where its targets are, before one is stamped where none was when the holders were recorded."""
+    asset = situation.observation.asset
+    recorded = any(holder.recorded for holder in situation.holders)
+    if asset is None or not recorded or not fenced_places.lacks_any(situation):
+        return None
+    status = asset_status.status_of(situation, asset.status.holders, situation.mark)
+    return Decision(writes=(asset_status.write(situation, status),))
+
+
+def stamp(situation: Situation) -> Decision | None:
+    """Put the holders' stamps on every target that lacks them; never a lower token over one that is not known."""
+    holders, exempt = admitted(situation)
+    if not holders:
+        return None
+    writes, confirm = [], set[Confirmation]()
+    for target in situation.observation.targets:
+        if target.uid is None or target.problem or not target.wanted:
+            continue
+        stamp = Stamp(target.uid, holders, exempt)
+        present = situation.stamp(target)
+        if present and (present == stamp or present.token > situation.mark):
+            continue
+        stamps = {**_planted(target), situation.stamp_key: str(stamp)}
+        patch = _target_patch(target, stamps, fenced=True)
+        writes.append(PatchTarget(target, patch))
+        confirm |= {
+            *confirm_readmission(situation, holders, present.holders if present else ()),
+            *confirm_recorded(situation, target.resource_version),
+        }
+    return Decision(confirm=tuple(confirm), writes=tuple(writes)) if writes else None
+
+
+def admitted(situation: Situation) -> tuple[tuple[StampedHolder, ...], tuple[str, ...]]:
+    """Who may write now, and who may only update: what stamps and guards say. Nobody while nobody is recorded."""
+    asset = situation.observation.asset
+    lines = [
+        StampedHolder(holder.recorded.fencing_token, identity)
+        for holder in situation.holders
+        if holder.recorded is not None
+        for identity in _identities(holder)
+    ]
+    if asset is None or not lines:
+        return (), ()
+    closed = any(line.identity.pod_uid == MAINTENANCE for line in lines)
+    return tuple(sorted(lines, key=lambda line: line.token)), () if closed else tuple(asset.spec.exempt)
+
+
+def _identities(holder: Acquisition) -> list[Identity]:
+    """Whom the fence lets write for a holder. One for maintenance is only told of, and its maintainers write."""
+    lock, username = holder.lock, holder.tenure.identity.username
+    if lock is None or lock.spec.mode != "Maintenance":
+        return [holder.tenure.identity]
+    why = f": {' '.join(lock.spec.reason.split())}" if lock.spec.reason else ""
+    told = Identity(f"{username}{why}", MAINTENANCE)
+    return [told, *map(Identity.of, lock.spec.maintainers)]
+
+
+def clear(situation: Situation) -> Decision | None:
+    """With nobody holding: take the holders off the Asset, then the stamps off the targets.
+
+    The Leases are looked for live first: one that was only not seen yet would be a holder left without its fence.
+    """
+    observation, asset = situation.observation, situation.observation.asset
+    if situation.holders:
+        return None
+    if asset is not None and asset.status.holders:
+        told = Happening.about(asset, "Unlocked", "the lock is free")
+        status = asset_status.status_of(situation, [], situation.token_in_use)
+        slots = sorted({slot for holder in asset.status.holders for slot in holder.slots})
+        confirm = (*confirm_slots(situation, slots), *confirm_former_gone(situation))
+        return Decision(confirm=confirm, writes=(asset_status.write(situation, status, told),))
+    writes = [_unstamp(situation, target) for target in observation.targets if _is_stamped(situation, target)]
+    version = asset.metadata.resource_version if asset else None
+    return Decision(confirm=(ConfirmAsset(version),), writes=tuple(writes)) if writes else None
+
+
+def unstamp_strays(situation: Situation) -> Decision | None:
+    """Objects that the asset no longer names are not fenced by it."""
+    strays = [t for t in situation.observation.targets if not t.wanted and _is_stamped(situation, t)]
+    return Decision(writes=tuple(_unstamp(situation, target) for target in strays)) if strays else None
+
+
+def _is_stamped(situation: Situation, target: ObservedTarget) -> bool:
+    return target.uid is not None and situation.stamp_key in target.annotations
+
+
+def _planted(target: ObservedTarget) -> dict[str, str | None]:
+    """Stamps on an object without the label are not ours: with the label they would shut the holder out."""
+    if target.labels.get(names.FENCED_LABEL) == "true":
+        return {}
+    return {key: None for key in target.annotations if key.endswith(names.STAMP_SUFFIX)}
+
+
+def _unstamp(situation: Situation, target: ObservedTarget) -> PatchTarget:
+    others = any(
+        key.endswith(names.STAMP_SUFFIX) and key != situation.stamp_key for key in target.annotations
+    )
+    return PatchTarget(target, _target_patch(target, {situation.stamp_key: None}, fenced=others))
+
+
+def _target_patch(target: ObservedTarget, annotations: dict[str, str | None], *, fenced: bool) -> Body:
+    return {
+        "metadata": {
+            "uid": target.uid,
+            "resourceVersion": target.resource_version,
+            "labels": {names.FENCED_LABEL: "true" if fenced else None},
+            "annotations": annotations,
+        }
+    }

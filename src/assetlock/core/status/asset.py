@@ -1,0 +1,168 @@
+"""The Asset's status: who holds it, who waits, and whether its targets can be fenced."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import Literal
+
+from assetlock.core import names
+from assetlock.core.acquisition import Acquisition
+from assetlock.core.decision import Happening, WriteAssetStatus
+from assetlock.core.fence import break_glass
+from assetlock.core.identity import QUARANTINE
+from assetlock.core.locks.lease_claim import Tenure
+from assetlock.core.locks.lock import is_choosing
+from assetlock.core.locks.queue import SHOWN
+from assetlock.core.messages import shortened
+from assetlock.core.selection import described
+from assetlock.core.setter import setter_of
+from assetlock.core.situation import Situation
+from assetlock.core.status import fenced_places, overcommitted, reporting
+from assetlock.model.asset import Asset, AssetStatus, Holder, QueueEntry, Target
+from assetlock.model.assetlock import AssetLock
+from assetlock.model.conditions import Condition
+
+MOST_DENIED_SHOWN = 5
+
+
+def write(situation: Situation, status: AssetStatus, *tells: Happening) -> WriteAssetStatus:
+    """Give the Asset this status, and tell what is new in it."""
+    asset = _asset(situation)
+    body = reporting.body(asset, status, situation.observation.namespace)
+    return WriteAssetStatus(body, tells=(*tells, *overcommitted.news(asset, status)))
+
+
+def status_of(situation: Situation, holders: Sequence[Holder], token: int) -> AssetStatus:
+    """The Asset's status as it ought to be."""
+    observation, asset = situation.observation, _asset(situation)
+    waiters = [lock for lock in situation.waiters if not is_choosing(lock)]
+    return AssetStatus(
+        lock_state=_lock_state(holders),
+        holders=list(holders),
+        queue=[_entry(lock) for lock in waiters[:SHOWN]],
+        queue_length=len(waiters),
+        fencing_token=max(token, asset.status.fencing_token),
+        fenced_targets=_fenced(situation) if holders else 0,
+        fenced_places=fenced_places.fenced(situation) if holders else asset.status.fenced_places,
+        last_patched_by=asset.status.last_patched_by,
+        last_patch_time=asset.status.last_patch_time,
+        broken_glass=break_glass.shown(asset.status.broken_glass, observation.now),
+        conditions=_asset_conditions(situation),
+        observed_generation=asset.metadata.generation,
+    )
+
+
+def holder_entry(acquisition: Acquisition, token: int) -> Holder:
+    """The entry in the Asset's status, which is its stamp, for whoever has these Leases."""
+    held, lock, doubt = acquisition.tenure, acquisition.lock, acquisition.fate.doubt
+    if lock is not None:
+        pod_name = lock.spec.holder.pod_name if lock.spec.holder else None
+    else:
+        pod_name = acquisition.primary.lease.metadata.annotations.get(names.POD_ANNOTATION)
+    return Holder(
+        lock=held.lock_name,
+        mode=lock.spec.mode if lock else "Shared",
+        identity=held.identity.username,
+        pod_uid=held.identity.pod_uid,
+        pod_name=pod_name,
+        slots=held.slots,
+        fencing_token=token,
+        acquisition=held.acquisition,
+        acquire_time=_acquired_at(acquisition),
+        expire_time=reporting.whole_second(held.expires) if held.expires else None,
+        doubt=doubt[1] if doubt else None,
+        reason=lock.spec.reason if lock else _withheld_for(held),
+        maintainers=(lock.spec.maintainers or None) if lock else None,
+        holder_id=lock.spec.holder_id if lock else None,
+    )
+
+
+def _acquired_at(acquisition: Acquisition) -> datetime.datetime:
+    """Once it is recorded it moves no further ahead, whatever is written into the Lease."""
+    since, recorded = reporting.whole_second(acquisition.tenure.since), acquisition.recorded
+    return min(since, recorded.acquire_time) if recorded and recorded.acquire_time else since
+
+
+def _withheld_for(held: Tenure) -> str | None:
+    if not held.withheld:
+        return None
+    if held.identity == QUARANTINE:
+        return (
+            f"quarantined: somebody with the verb unlock deletes AssetLock {held.lock_name}, or takes it over"
+        )
+    return "lockDelay after a lock that was not released"
+
+
+def _lock_state(holders: Sequence[Holder]) -> Literal["Unlocked", "Locked", "Maintenance"]:
+    if any(holder.mode == "Maintenance" for holder in holders):
+        return "Maintenance"
+    return "Locked" if holders else "Unlocked"
+
+
+def _asset(situation: Situation) -> Asset:
+    if situation.observation.asset is None:
+        raise ValueError(f"no asset {situation.observation.name}")
+    return situation.observation.asset
+
+
+def _entry(lock: AssetLock) -> QueueEntry:
+    return QueueEntry(
+        lock=lock.metadata.name,
+        identity=reporting.username(lock),
+        priority=lock.spec.priority,
+        since=lock.metadata.creation_timestamp,
+    )
+
+
+def _asset_conditions(situation: Situation) -> list[Condition]:
+    asset = _asset(situation)
+    wanted = [target for target in situation.observation.targets if target.wanted]
+    missing = next((t.target for t in wanted if not t.uid), None)
+    ready = ("True", "Ready", "locks are granted")
+    stalled = reporting.gone(asset, reporting.STALLED, "Ready")
+    if situation.unfenceable:
+        fenced = ("False", "NotFenceable", situation.unfenceable)
+        if situation.unprotected:
+            ready, stalled = fenced, {reporting.STALLED: ("True", "NotFenceable", situation.unfenceable)}
+    elif missing:
+        fenced = _missing(missing)
+    else:
+        fenced = ("True", "Fenced", f"all {len(wanted)} targets can be fenced")
+    told = {"Ready": ready, "Fenced": fenced, **stalled, **_permitted(situation)}
+    told |= overcommitted.condition(situation, asset)
+    conditions = reporting.conditions(situation.observation.now, asset, told)
+    return [c for c in conditions if c.type != "TargetsPermitted" or asset.spec.targets]
+
+
+def _permitted(situation: Situation) -> dict[str, reporting.Told]:
+    """The condition TargetsPermitted; none while it is not known, so that what it said before stays."""
+    denied, setter = situation.observation.denied, setter_of(_asset(situation).metadata.annotations)
+    if denied is None or setter is None:
+        return {}
+    who = f"{shortened(setter.username)}, who set the targets,"
+    if not denied:
+        return {"TargetsPermitted": ("True", "Permitted", f"{who} may update them")}
+    named = ", ".join(_what(target) for target in denied[:MOST_DENIED_SHOWN])
+    more = f" and {len(denied) - MOST_DENIED_SHOWN} more" if len(denied) > MOST_DENIED_SHOWN else ""
+    message = f"{who} may not update {named}{more}; locks work, but somebody who may should name them anew"
+    return {"TargetsPermitted": ("False", "RightLost", message)}
+
+
+def _what(target: Target) -> str:
+    where = f" in namespace {target.namespace}" if target.namespace else ""
+    return f"{target.kind} {target.name}{where}" if target.name else f"every {target.kind}{where}"
+
+
+def _fenced(situation: Situation) -> int:
+    """How many objects carry the stamp, once the lock is announced."""
+    return sum(1 for t in situation.observation.targets if t.wanted and t.uid and not t.problem)
+
+
+def _missing(target: Target) -> reporting.Told:
+    """What the condition Fenced says of a target that is not there."""
+    if target.selector is not None:
+        what = f"no {target.kind} is selected by {described(target.selector)}"
+        return "False", "NothingSelected", f"{what}; what will be is fenced as soon as it is"
+    what = f"{target.kind} {target.name} does not exist"
+    return "False", "TargetNotFound", f"{what}; it is fenced as soon as it does"

@@ -1,0 +1,71 @@
+"""Who may not be granted a lock, as maintenance windows close the asset now or before that lock would end."""
+
+from __future__ import annotations
+
+from assetlock.core.locks import lease_claim
+from assetlock.core.messages import shortened
+from assetlock.core.observation import Observation
+from assetlock.core.windows import window_locks
+from assetlock.core.windows.closures import Closings, Closure
+from assetlock.model.assetlock import AssetLock
+from assetlock.model.times import format_time
+
+Refusal = tuple[str, str]
+"""Reason and message, ready to be read."""
+
+
+class Gate:
+    """The asset's windows at the moment of a decision. People's locks for maintenance pass it at any time."""
+
+    def __init__(self, observation: Observation) -> None:
+        self._observation = observation
+        self.closings = Closings(observation.asset, observation.windows)
+        self.closure = self.closings.at(observation.now)
+
+    @property
+    def is_shut(self) -> bool:
+        """Whether the asset is closed, and not passed by because somebody held it."""
+        return self.closure is not None and not window_locks.skipped(self.closure, self._observation)
+
+    def refusal(self, lock: AssetLock) -> Refusal | None:
+        """Why the lock can't be granted now, and when that may change; ``None`` if it can."""
+        if lock.spec.mode == "Maintenance":
+            return None
+        if self.closure is not None:
+            return ("Maintenance", _closed(self.closure)) if self.is_shut else None
+        following = self.closings.next_closure(self._observation.now)
+        if following is None or following.since is None or not following.lead_time:
+            return None
+        now = self._observation.now
+        asked = lease_claim.effective_ttl(lock, self._observation.asset, self._observation.limits)
+        if now + asked <= following.since or now < following.since - following.lead_time:
+            return None
+        return "Maintenance", _too_late(following)
+
+
+def _closed(closure: Closure) -> str:
+    since = f" since {format_time(closure.since)}" if closure.since else ""
+    return f"closed for maintenance by {_names(closure)}{since}{_reason(closure)}; {_opens(closure)}"
+
+
+def _too_late(closure: Closure) -> str:
+    start = format_time(closure.since) if closure.since else ""
+    return (
+        f"its TTL would outlive {start}, when the asset is closed for maintenance by {_names(closure)}"
+        f"{_reason(closure)}; ask for less, or later: {_opens(closure)}"
+    )
+
+
+def _opens(closure: Closure) -> str:
+    return (
+        f"it opens again at {format_time(closure.until)}" if closure.until else "when it opens is not known"
+    )
+
+
+def _names(closure: Closure) -> str:
+    several = "windows" if len(closure.windows) > 1 else "window"
+    return f"{several} {', '.join(window.metadata.name for window in closure.windows[:3])}"
+
+
+def _reason(closure: Closure) -> str:
+    return f" ({shortened(closure.reason)})" if closure.reason else ""
