@@ -72,7 +72,8 @@ fuzz: setup  ## Throw reviews at the webhooks: REVIEWS=100000
 crds: setup  ## Generate crds/ and docs/reference.md from the models
 	$(BIN)/python -m assetlock.model.generate
 
-manifests: helm  ## Render manifests/ from the chart
+manifests: helm  ## Render manifests/ from the chart; write the chart's schema and README from its values
+	$(BIN)/python -m charts.tools.values
 	$(BIN)/python -m charts.tools.manifests
 
 lock: setup  ## Lock the newest allowed versions

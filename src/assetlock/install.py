@@ -10,7 +10,7 @@ import asyncio
 import base64
 import importlib.resources
 import pathlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import yaml
@@ -23,6 +23,9 @@ from assetlock.kube.resources import CUSTOM_RESOURCE_DEFINITIONS
 _CHECKOUT = pathlib.Path(__file__).parents[2]
 _FIRST = ("namespace.yaml", "rbac.yaml")
 _LAST = ("webhooks.yaml",)
+_WORKLOADS = "workload-"
+"""Files with the Deployments, and with what is for them."""
+
 ESTABLISHED_WITHIN = 30.0
 
 Manifest = dict[str, Any]
@@ -32,9 +35,12 @@ class InstallError(Exception):
     """The installation could not be completed; says what is missing."""
 
 
-async def install(api: Api, *, webhook_url: str | None = None, ca_bundle: str | None = None) -> list[str]:
+async def install(
+    api: Api, *, image: str | None = None, webhook_url: str | None = None, ca_bundle: str | None = None
+) -> list[str]:
     """Apply everything; gives what was applied, as ``Kind name``.
 
+    With an ``image`` both processes run in the cluster, as Deployments; without one they run elsewhere.
     ``webhook_url`` (``https://host:port``) is where the API server finds the webhooks when they do not run behind the
     Service in the cluster. ``ca_bundle`` (PEM) is whom it trusts there; by default the process writes it itself.
     """
@@ -45,7 +51,7 @@ async def install(api: Api, *, webhook_url: str | None = None, ca_bundle: str | 
         await api.apply(CUSTOM_RESOURCE_DEFINITIONS, None, manifest)
         applied.append(_title(manifest))
     await asyncio.gather(*(_established(api, manifest["metadata"]["name"]) for manifest in definitions))
-    for manifest in manifests("manifests"):
+    for manifest in (*manifests("manifests"), *(workloads(image) if image else ())):
         located(manifest, webhook_url, ca_bundle)
         resource = await discovery.resource_for(manifest["apiVersion"], manifest["kind"])
         await api.apply(resource, manifest["metadata"].get("namespace"), manifest)
@@ -54,9 +60,22 @@ async def install(api: Api, *, webhook_url: str | None = None, ca_bundle: str | 
 
 
 def manifests(folder: str) -> Iterator[Manifest]:
-    """The objects in ``crds`` or ``manifests``, in the order in which they are to be applied."""
+    """The objects in ``crds`` or ``manifests``, in the order in which they are to be applied; no workloads."""
+    return _read(folder, lambda name: not name.startswith(_WORKLOADS))
+
+
+def workloads(image: str) -> Iterator[Manifest]:
+    """The Deployments that run this image, and the Services and budgets for their pods."""
+    for manifest in _read("manifests", lambda name: name.startswith(_WORKLOADS)):
+        if manifest["kind"] == "Deployment":
+            for container in manifest["spec"]["template"]["spec"]["containers"]:
+                container["image"] = image
+        yield manifest
+
+
+def _read(folder: str, wanted: Callable[[str], bool]) -> Iterator[Manifest]:
     paths = {path.name: path for path in _folder(folder).iterdir() if path.name.endswith(".yaml")}
-    for name in _ordered(paths):
+    for name in _ordered(filter(wanted, paths)):
         for manifest in yaml.safe_load_all(paths[name].read_text(encoding="utf-8")):
             if manifest:
                 yield manifest

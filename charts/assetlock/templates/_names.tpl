@@ -4,6 +4,16 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* By these a Deployment, a Service or a NetworkPolicy knows its pods; called with (list $ "controller"). */}}
+{{- define "assetlock.selector" -}}
+app.kubernetes.io/name: assetlock
+app.kubernetes.io/instance: {{ (index . 0).Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 
 {{- define "assetlock.controllerUser" -}}
@@ -12,4 +22,20 @@ system:serviceaccount:{{ .Release.Namespace }}:{{ .Values.controller.serviceAcco
 
 {{- define "assetlock.admissionUser" -}}
 system:serviceaccount:{{ .Release.Namespace }}:{{ .Values.admission.serviceAccount.name }}
+{{- end }}
+
+{{/* The Secret that the webhooks' certificate is read from, where the operator does not keep its own. */}}
+{{- define "assetlock.certificateSecret" -}}
+{{- if eq .Values.certificates.source "CertManager" -}}
+assetlock-admission-cert
+{{- else -}}
+{{ required "certificates.source Secret needs certificates.secretName" .Values.certificates.secretName }}
+{{- end }}
+{{- end }}
+
+{{/* Whom the API server trusts, where that is known now: otherwise the operator or cert-manager writes it. */}}
+{{- define "assetlock.caBundle" -}}
+{{- if and (eq .Values.certificates.source "Secret") .Values.certificates.caBundle }}
+      caBundle: {{ .Values.certificates.caBundle | b64enc }}
+{{- end }}
 {{- end }}
