@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Awaitable, Callable
 
 from assetlock.admission.review import Requester
-from assetlock.admission.upkeep.activity import PAUSE, SignRecorder
+from assetlock.admission.upkeep.activity import PAUSE, ActivityRecorder
 from assetlock.core import names
 from assetlock.core.identity import Identity
 from assetlock.kube.api import Api
@@ -29,7 +29,7 @@ class Stage:
         self.clock = virtual.Clock(loop)
         server = Server(self.clock)
         self.api = Api(Client(server))
-        self.signs = SignRecorder(self.api, now=self.clock.now)
+        self.activity = ActivityRecorder(self.api, now=self.clock.now)
         self.written: list[Change] = []
         server.store.on_commit.append(self.written.append)
 
@@ -48,7 +48,7 @@ class Stage:
         """The writes of the next seconds, with when after their beginning each came."""
         self.written.clear()
         began = self.clock.monotonic()
-        recording = asyncio.create_task(self.signs.run())
+        recording = asyncio.create_task(self.activity.run())
         await asyncio.sleep(seconds)
         recording.cancel()
         return [(change.time - began, change.key.name) for change in self.written]
@@ -70,7 +70,7 @@ def test_however_often_somebody_writes_it_is_recorded_once_in_a_pause_first_on_t
     async def story(stage: Stage) -> None:
         await stage.held("vm")
         for _ in range(100):
-            stage.signs.note_write("shop", "vm", ALICE)
+            stage.activity.note_write("shop", "vm", ALICE)
         recorded = await stage.recorded(PAUSE * 3)
         assert [name for _, name in recorded] == ["vm", "asset.vm"]
 
@@ -82,7 +82,7 @@ def test_the_writes_to_many_assets_are_recorded_one_after_another_over_the_pause
         assets = [f"vm-{number}" for number in range(10)]
         for name in assets:
             await stage.held(name)
-            stage.signs.note_write("shop", name, ALICE)
+            stage.activity.note_write("shop", name, ALICE)
         recorded = await stage.recorded(PAUSE * 2)
         times = [at for at, name in recorded if name in assets]
         assert len(times) == len(assets)
@@ -100,7 +100,7 @@ def test_an_asset_that_is_gone_keeps_no_lease_from_being_renewed() -> None:
         await stage.api.delete(
             ASSETS, "shop", "vm", uid=meta["uid"], resource_version=meta["resourceVersion"]
         )
-        stage.signs.note_write("shop", "vm", ALICE)
+        stage.activity.note_write("shop", "vm", ALICE)
         assert [name for _, name in await stage.recorded(1)] == ["asset.vm"]
 
     tell(story)

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from assetlock.admission.access import Access
 from assetlock.admission.app import application
-from assetlock.admission.asset_cache import AssetView
+from assetlock.admission.asset_cache import AssetCache
 from assetlock.admission.review import BadReview, parse
 from assetlock.admission.settings import AdmissionSettings
-from assetlock.admission.upkeep.activity import SignRecorder
+from assetlock.admission.upkeep.activity import ActivityRecorder
 from assetlock.admission.verdict import Refused
 from assetlock.admission.webhooks import Webhooks
 from assetlock.kube.api import Api
@@ -50,7 +50,7 @@ async def _at_once(_: float) -> None:
 def webhooks() -> Webhooks:
     api = Api(Nowhere(), sleep=_at_once)
     return Webhooks(
-        AdmissionSettings(), AssetView(api), Access(api), SignRecorder(api), EventRecorder(api, "t")
+        AdmissionSettings(), AssetCache(api), Access(api), ActivityRecorder(api), EventRecorder(api, "t")
     )
 
 

@@ -12,7 +12,7 @@ from assetlock.core import names
 from tests.admission.reviews import applied, review, user
 
 NOW = datetime.datetime(2026, 3, 28, 12, 0, tzinfo=datetime.UTC)
-FOREIGN = names.guard_key("vm", "ops")
+FOREIGN = names.namespace_fence_key("vm", "ops")
 
 
 def namespace(annotations: dict[str, str] | None = None, **metadata: Any) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def test_without_locks_and_through_broken_glass_and_when_it_is_going_already_it_
 
 def test_a_replaced_namespace_keeps_label_and_guards_and_has_what_it_was_given() -> None:
     old = namespace({FOREIGN: "deployments.apps/web\n4 - carol", "note": "old"})
-    forged = names.guard_key("forged", "ops")
+    forged = names.namespace_fence_key("forged", "ops")
     new = {"metadata": {"name": "shop", "labels": {"team": "new"}, "annotations": {forged: "9 - bob"}}}
     asked = review("UPDATE", by=user("bob"), new=new, old=old, kind="Namespace")
     result = applied(new, namespace_rules.kept(asked).patch)["metadata"]

@@ -14,7 +14,7 @@ from assetlock.core import names
 from tests.admission.reviews import review, user
 
 NOW = datetime.datetime(2026, 3, 28, 12, 0, tzinfo=datetime.UTC)
-KEY = names.guard_key("vm", "shop")
+KEY = names.namespace_fence_key("vm", "shop")
 GUARD = {KEY: "deployments.apps/web\npods/db-0 exec\n7 - alice\n0 - autoscaler"}
 
 
@@ -84,7 +84,7 @@ def test_breaking_the_glass_lets_everything_through() -> None:
 
 
 def test_every_asset_that_closes_it_must_name_the_requester() -> None:
-    both = {**GUARD, names.guard_key("db", "shop"): "deployments.apps/web\n3 - bob"}
+    both = {**GUARD, names.namespace_fence_key("db", "shop"): "deployments.apps/web\n3 - bob"}
     assert not admitted(scale("alice"), both)
     assert not admitted(scale("bob"), both)
 

@@ -169,12 +169,13 @@ def test_the_pod_autoscaler_does_not_scale_what_is_locked(locked: Operated) -> N
 
 
 def test_when_the_lock_ends_the_guard_goes_and_everybody_scales_again(locked: Operated) -> None:
-    assert annotations(locked)[names.guard_key("vm-1", locked.namespace)] == (
+    assert annotations(locked)[names.namespace_fence_key("vm-1", locked.namespace)] == (
         "deployments.apps/web\npods/db-0 exec\n1 - alice"
     )
     locked.kubectl("delete", "alk", "first", user="alice")
     until(
-        lambda: not any(key.endswith(names.GUARD_SUFFIX) for key in annotations(locked)), "the guard is off"
+        lambda: not any(key.endswith(names.NAMESPACE_FENCE_SUFFIX) for key in annotations(locked)),
+        "the guard is off",
     )
     assert stranger(locked, *SCALE).returncode == 0
 
@@ -299,7 +300,7 @@ def test_what_the_operator_writes_on_a_namespace_is_put_back_and_by_the_policy_r
     locked: Operated,
 ) -> None:
     name = locked.namespace
-    key = names.guard_key("vm-1", name)
+    key = names.namespace_fence_key("vm-1", name)
     before = annotations(locked)[key]
     unlabel = ("label", "namespace", name, f"{names.GUARDED_LABEL}-")
     unguard = ("annotate", "namespace", name, f"{key}-")
@@ -396,7 +397,8 @@ def test_a_drain_waits_for_the_lock_and_ends_when_it_does(operated: Operated) ->
     assert "held by alice" in waited.stderr
     operated.kubectl("delete", "alk", "first", user="alice")
     until(
-        lambda: not any(key.endswith(names.GUARD_SUFFIX) for key in annotations(operated)), "the guard is off"
+        lambda: not any(key.endswith(names.NAMESPACE_FENCE_SUFFIX) for key in annotations(operated)),
+        "the guard is off",
     )
     done = operated.cluster.kubectl(*drain, "--timeout=30s", user="mallory", groups=ADMINS, check=False)
     assert done.returncode == 0, done.stderr

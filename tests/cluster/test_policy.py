@@ -14,7 +14,7 @@ from tests.cluster.stamping import Cluster, colour, config_map, lease
 
 from assetlock.admission.rules.controllers import CONTROLLERS
 from assetlock.core import names
-from assetlock.core.fence.namespace_fence import Guard, GuardedTarget
+from assetlock.core.fence.namespace_fence import GuardedTarget, NamespaceFence
 from assetlock.core.fence.stamp import Stamp, StampedHolder
 from assetlock.core.identity import Identity
 from assetlock.dev import ControlPlane
@@ -228,11 +228,11 @@ def test_who_is_exempt_scales_but_does_not_evict(cluster: Cluster) -> None:
     pod = {"metadata": {"name": "db-0"}, "spec": {"containers": [{"name": "c", "image": "none"}]}}
     cluster.create({"apiVersion": "v1", "kind": "Pod", **pod})
     targets = (GuardedTarget("deployments.apps", "web"), GuardedTarget("pods", "db-0"))
-    guard = Guard(targets, (StampedHolder(7, Identity(HOLDER)),), ("provider",))
+    guard = NamespaceFence(targets, (StampedHolder(7, Identity(HOLDER)),), ("provider",))
     patch = {
         "metadata": {
             "labels": {names.GUARDED_LABEL: "true"},
-            "annotations": {names.guard_key("vm", cluster.namespace): str(guard)},
+            "annotations": {names.namespace_fence_key("vm", cluster.namespace): str(guard)},
         }
     }
     cluster.patch("namespace", cluster.namespace, patch, user=names.CONTROLLER_USER)

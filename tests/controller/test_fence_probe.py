@@ -8,8 +8,8 @@ from typing import Any
 
 from assetlock.controller.keys import AssetKey
 from assetlock.controller.targets.claims import Place
-from assetlock.controller.targets.fence_policies import Wall
-from assetlock.controller.targets.fence_probe import LONGEST, LONGEST_DOUBT, Proofs
+from assetlock.controller.targets.fence_policies import FencePolicies
+from assetlock.controller.targets.fence_probe import LONGEST, LONGEST_DOUBT, FenceProbe
 from assetlock.core import names
 from assetlock.core.observation import ObservedTarget
 from assetlock.kube.api import Api
@@ -36,8 +36,8 @@ class Stage:
         self.told: list[Place] = []
         self.server.writer.plugins += [Plugin(validate=self._admit)]
         api = Api(Client(self.server, User(names.CONTROLLER_USER)))
-        self.wall = Wall(api, self.clock, lambda: self.proofs.doubt())
-        self.proofs = Proofs(api, self.clock, self.wall, self.told.append)
+        self.policies = FencePolicies(api, self.clock, lambda: self.proofs.doubt())
+        self.proofs = FenceProbe(api, self.clock, self.policies, self.told.append)
         self.target = ObservedTarget(Target(api_version="v1", kind="ConfigMap", name="app"))
 
     async def begin(self) -> None:
@@ -64,14 +64,14 @@ def tell(story: Callable[[Stage], Awaitable[None]]) -> None:
         stage = Stage(asyncio.get_running_loop())
         await stage.begin()
         await story(stage)
-        await stage.wall.close()
+        await stage.policies.close()
 
     virtual.run(staged, limit=3600)
 
 
 def test_a_policy_that_refuses_the_trial_is_believed_for_minutes_and_nothing_is_written() -> None:
     async def story(stage: Stage) -> None:
-        await stage.wall.missing(subresources=False)
+        await stage.policies.missing(subresources=False)
         await asyncio.sleep(2 * LONGEST)
         revision = stage.server.store.revision
         for _ in range(10):
@@ -109,16 +109,16 @@ def test_a_policy_that_has_just_changed_is_believed_no_longer_than_it_has_been_s
 
 def test_the_policy_on_subresources_matters_to_kinds_that_have_them() -> None:
     async def story(stage: Stage) -> None:
-        assert await stage.wall.missing(subresources=True) is None
+        assert await stage.policies.missing(subresources=True) is None
         policy = await stage.admin.get(POLICIES, None, names.SUBRESOURCES_POLICY)
         meta = policy["metadata"]
         await stage.admin.delete(
             POLICIES, None, meta["name"], uid=meta["uid"], resource_version=meta["resourceVersion"]
         )
         await asyncio.sleep(1)
-        missing = await stage.wall.missing(subresources=True) or ""
+        missing = await stage.policies.missing(subresources=True) or ""
         assert "the ValidatingAdmissionPolicy assetlock-subresources is missing" in missing
-        assert await stage.wall.missing(subresources=False) is None
+        assert await stage.policies.missing(subresources=False) is None
         assert await stage.problem() is None
 
     tell(story)

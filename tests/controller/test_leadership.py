@@ -100,14 +100,14 @@ def test_a_leader_that_can_not_renew_stops_before_another_may_begin() -> None:
     async def story(place: Place) -> None:
         first, second = place.candidate("first"), place.candidate("second")
         await first.acquire()
-        keeping, standing = asyncio.create_task(first.keep()), asyncio.create_task(second.acquire())
+        keeping, active = asyncio.create_task(first.keep()), asyncio.create_task(second.acquire())
         await asyncio.sleep(10)
         place.cut_off("first")
         with pytest.raises(LeadershipLost):
             await keeping
         assert not first.leading.is_set()
-        assert not standing.done()
-        await standing
+        assert not active.done()
+        await active
         assert await place.holder() == "second"
 
     in_virtual_time(story)
@@ -166,10 +166,10 @@ def test_one_that_never_led_takes_nothing_away_by_letting_go() -> None:
 def test_of_two_that_stand_in_the_same_moment_one_leads() -> None:
     async def story(place: Place) -> None:
         both = [place.candidate("first"), place.candidate("second")]
-        standing = [asyncio.create_task(elector.acquire()) for elector in both]
+        active = [asyncio.create_task(elector.acquire()) for elector in both]
         await asyncio.sleep(1)
-        assert sum(task.done() for task in standing) == 1
-        for task in standing:
+        assert sum(task.done() for task in active) == 1
+        for task in active:
             task.cancel()
 
     in_virtual_time(story)

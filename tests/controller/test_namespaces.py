@@ -59,7 +59,9 @@ def told(story: Callable[[Stage], Awaitable[None]]) -> None:
 
 def patched(space: ObservedNamespace, key: AssetKey, value: str | None) -> dict[str, Any]:
     metadata: dict[str, Any] = {"uid": space.uid, "resourceVersion": space.resource_version}
-    return {"metadata": {**metadata, "annotations": {names.guard_key(key.name, key.namespace): value}}}
+    return {
+        "metadata": {**metadata, "annotations": {names.namespace_fence_key(key.name, key.namespace): value}}
+    }
 
 
 def test_a_write_that_was_decided_on_an_older_version_is_not_even_sent() -> None:
@@ -137,7 +139,7 @@ def test_a_problem_is_told_and_worth_another_try_later() -> None:
 def test_the_label_goes_when_no_asset_needs_it_and_nothing_is_closed(
     needed: set[str], guards: dict[AssetKey, str], kept: bool
 ) -> None:
-    annotations = {names.guard_key(key.name, key.namespace): value for key, value in guards.items()}
+    annotations = {names.namespace_fence_key(key.name, key.namespace): value for key, value in guards.items()}
 
     async def story(stage: Stage) -> None:
         await stage.begin(labels={names.GUARDED_LABEL: "true"}, annotations=annotations)
@@ -151,7 +153,7 @@ def test_the_label_goes_when_no_asset_needs_it_and_nothing_is_closed(
 
 def test_a_guard_that_was_left_while_nobody_looked_wakes_its_asset_though_there_is_none() -> None:
     async def story(stage: Stage) -> None:
-        await stage.begin(annotations={names.guard_key("gone", "shop"): "1 - alice"})
+        await stage.begin(annotations={names.namespace_fence_key("gone", "shop"): "1 - alice"})
         await stage.namespaces.free(set())
         await asyncio.sleep(1)
         assert stage.told == [AssetKey("shop", "gone")]

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from assetlock.controller.keys import AssetKey
-from assetlock.controller.target_rights import ASKED_EVERY, Permits
+from assetlock.controller.target_rights import ASKED_EVERY, TargetRights
 from assetlock.core import names
 from assetlock.kube.api import Api
 from assetlock.kube.discovery import Discovery
@@ -33,7 +33,7 @@ class Stage:
         self.asked: list[tuple[str, str]] = []
         self.told: list[AssetKey] = []
         api = Api(Client(Server(self.clock, authorize=self._authorize), User(names.CONTROLLER_USER)))
-        self.permits = Permits(api, Discovery(api), self.clock, self.told.append)
+        self.target_rights = TargetRights(api, Discovery(api), self.clock, self.told.append)
 
     def _authorize(self, user: User, attributes: Mapping[str, str]) -> bool:
         if user.name != "alice":
@@ -54,7 +54,7 @@ def asset(*targets: Target, generation: int = 1, setter: str | None = "alice\ned
 def tell(story: Callable[[Stage], Awaitable[None]]) -> None:
     async def staged() -> None:
         stage = Stage(asyncio.get_running_loop())
-        running = asyncio.create_task(stage.permits.run())
+        running = asyncio.create_task(stage.target_rights.run())
         await story(stage)
         running.cancel()
 
@@ -63,10 +63,10 @@ def tell(story: Callable[[Stage], Awaitable[None]]) -> None:
 
 def test_a_lock_does_not_wait_for_the_answer_and_is_told_when_it_comes() -> None:
     async def story(stage: Stage) -> None:
-        assert stage.permits.denied(KEY, asset(APP, ALL_WEB)) is None
+        assert stage.target_rights.denied(KEY, asset(APP, ALL_WEB)) is None
         await asyncio.sleep(1)
         assert stage.told == [KEY]
-        assert stage.permits.denied(KEY, asset(APP, ALL_WEB)) == ()
+        assert stage.target_rights.denied(KEY, asset(APP, ALL_WEB)) == ()
         assert stage.asked == [("configmaps", "app"), ("secrets", "")]
 
     tell(story)
@@ -74,18 +74,18 @@ def test_a_lock_does_not_wait_for_the_answer_and_is_told_when_it_comes() -> None
 
 def test_a_right_that_is_lost_is_noticed_the_next_time_it_is_asked_for() -> None:
     async def story(stage: Stage) -> None:
-        stage.permits.denied(KEY, asset(APP, ALL_WEB))
+        stage.target_rights.denied(KEY, asset(APP, ALL_WEB))
         await asyncio.sleep(1)
         stage.allowed.discard(("secrets", ""))
-        stage.permits.denied(KEY, asset(APP, ALL_WEB))
+        stage.target_rights.denied(KEY, asset(APP, ALL_WEB))
         await asyncio.sleep(1)
         assert len(stage.asked) == 2, "the answer is believed for a while"
-        due = stage.permits.recheck_at(KEY)
+        due = stage.target_rights.recheck_at(KEY)
         assert due is not None
         await asyncio.sleep(due - stage.clock.monotonic())
-        stage.permits.denied(KEY, asset(APP, ALL_WEB))
+        stage.target_rights.denied(KEY, asset(APP, ALL_WEB))
         await asyncio.sleep(1)
-        assert stage.permits.denied(KEY, asset(APP, ALL_WEB)) == (ALL_WEB,)
+        assert stage.target_rights.denied(KEY, asset(APP, ALL_WEB)) == (ALL_WEB,)
         assert stage.told == [KEY, KEY]
 
     tell(story)
@@ -93,12 +93,12 @@ def test_a_right_that_is_lost_is_noticed_the_next_time_it_is_asked_for() -> None
 
 def test_a_changed_asset_is_asked_about_at_once_and_the_old_answer_does_not_count_for_it() -> None:
     async def story(stage: Stage) -> None:
-        stage.permits.denied(KEY, asset(APP))
+        stage.target_rights.denied(KEY, asset(APP))
         await asyncio.sleep(1)
         other = Target(api_version="v1", kind="ConfigMap", name="other")
-        assert stage.permits.denied(KEY, asset(other, generation=2)) is None
+        assert stage.target_rights.denied(KEY, asset(other, generation=2)) is None
         await asyncio.sleep(1)
-        assert stage.permits.denied(KEY, asset(other, generation=2)) == (other,)
+        assert stage.target_rights.denied(KEY, asset(other, generation=2)) == (other,)
 
     tell(story)
 
@@ -110,10 +110,10 @@ def test_after_a_start_those_who_were_asked_about_before_have_time() -> None:
             [], "TargetsPermitted", "True", "Permitted", "", now=stage.clock.now(), observed_generation=1
         )
         known = known.model_copy(update={"status": AssetStatus(conditions=conditions)})
-        assert stage.permits.denied(KEY, known) is None
+        assert stage.target_rights.denied(KEY, known) is None
         await asyncio.sleep(1)
         assert stage.asked == []
-        due = stage.permits.recheck_at(KEY)
+        due = stage.target_rights.recheck_at(KEY)
         assert due is not None
         assert due - stage.clock.monotonic() <= ASKED_EVERY
 
@@ -122,9 +122,9 @@ def test_after_a_start_those_who_were_asked_about_before_have_time() -> None:
 
 def test_nobody_is_asked_about_where_nobody_is_recorded() -> None:
     async def story(stage: Stage) -> None:
-        assert stage.permits.denied(KEY, asset(APP, setter=None)) is None
+        assert stage.target_rights.denied(KEY, asset(APP, setter=None)) is None
         await asyncio.sleep(1)
         assert stage.asked == []
-        assert stage.permits.recheck_at(KEY) is None
+        assert stage.target_rights.recheck_at(KEY) is None
 
     tell(story)

@@ -12,10 +12,10 @@ from assetlock.controller.cache.cache import Cache
 from assetlock.controller.keys import AssetKey
 from assetlock.controller.namespaces import Namespaces
 from assetlock.controller.pods import Pods
-from assetlock.controller.reconcile.writer import NothingChanged, Writing
+from assetlock.controller.reconcile.writer import NothingChanged, Writer
 from assetlock.controller.targets.targets import Targets
 from assetlock.core import names
-from assetlock.core.decision import ConfirmNoTarget, DeleteLease, Happening, PatchTarget, ReplaceLease, Write
+from assetlock.core.decision import ConfirmNoTarget, DeleteLease, Event, PatchTarget, ReplaceLease, Write
 from assetlock.kube.api import Api
 from assetlock.kube.discovery import Discovery
 from assetlock.kube.resources import CONFIG_MAPS, LEASES, Object, Resource
@@ -32,7 +32,7 @@ LEASE = "asset.web"
 
 
 class Silent:
-    def tell(self, namespace: str, happening: Happening) -> None:
+    def tell(self, namespace: str, happening: Event) -> None:
         """Nobody listens."""
 
 
@@ -45,9 +45,7 @@ class Stage:
         self.targets = Targets(api, Discovery(api), clock, lambda _: None, trials=False)
         spaces, pods = Namespaces(api, clock, lambda _: None), Pods(api, clock, lambda *_: None)
         cache = Cache()
-        self.writing = Writing(
-            api, cache, self.targets, spaces, pods, clock, Silent(), changed=lambda _: None
-        )
+        self.writer = Writer(api, cache, self.targets, spaces, pods, clock, Silent(), changed=lambda _: None)
 
     async def make(self) -> None:
         kinds: list[tuple[Resource, str, dict[str, Any]]] = [
@@ -85,11 +83,11 @@ def test_a_stamp_does_not_go_over_what_became_of_the_target_meanwhile() -> None:
         await stage.make()
         decided = await stage.decided_on_target()
         present = await stage.annotate(CONFIG_MAPS, "page")
-        assert await stage.writing.apply(KEY, decided) is False
+        assert await stage.writer.apply(KEY, decided) is False
         assert await stage.api.get(CONFIG_MAPS, "shop", "page") == present
         (observed,) = await stage.targets.observe(KEY, ASSET)
         assert observed.annotations == {"by": "another"}
-        assert await stage.writing.apply(KEY, await stage.decided_on_target()) is True
+        assert await stage.writer.apply(KEY, await stage.decided_on_target()) is True
         await stage.targets.close()
 
     virtual.run(story)
@@ -102,9 +100,9 @@ def test_a_lease_is_left_as_it_became_meanwhile(write: type[Write]) -> None:
         await stage.make()
         decided = await stage.decided_on_lease(write)
         present = await stage.annotate(LEASES, LEASE)
-        assert await stage.writing.apply(KEY, decided) is False
+        assert await stage.writer.apply(KEY, decided) is False
         assert await stage.api.get(LEASES, "shop", LEASE) == present
-        assert await stage.writing.apply(KEY, await stage.decided_on_lease(write)) is True
+        assert await stage.writer.apply(KEY, await stage.decided_on_lease(write)) is True
 
     virtual.run(story)
 
@@ -114,7 +112,7 @@ def test_a_write_that_leaves_a_lease_as_it_is_is_not_made_over_and_over() -> Non
         stage = Stage(asyncio.get_running_loop())
         await stage.make()
         with pytest.raises(NothingChanged, match=f"ReplaceLease left {LEASE} as it was"):
-            await stage.writing.apply(KEY, ReplaceLease(await stage.api.get(LEASES, "shop", LEASE)))
+            await stage.writer.apply(KEY, ReplaceLease(await stage.api.get(LEASES, "shop", LEASE)))
 
     virtual.run(story)
 
@@ -125,7 +123,7 @@ def test_a_target_that_does_not_take_its_stamp_can_not_be_fenced() -> None:
         await stage.make()
         decided = await stage.decided_on_target()
         del decided.patch["metadata"]["annotations"]  # As if somebody's webhook took it off again.
-        assert await stage.writing.apply(KEY, decided) is False
+        assert await stage.writer.apply(KEY, decided) is False
         (observed,) = await stage.targets.observe(KEY, ASSET)
         assert observed.problem is not None
         assert observed.problem.startswith("ConfigMap page can't be stamped: the API server takes it and")
@@ -138,9 +136,9 @@ def test_that_a_target_is_not_there_is_looked_at_live_and_what_is_found_is_known
     async def story() -> None:
         stage = Stage(asyncio.get_running_loop())
         assert [each.uid for each in await stage.targets.observe(KEY, ASSET)] == [None]
-        assert await stage.writing.confirm(KEY, [ConfirmNoTarget(PAGE)])
+        assert await stage.writer.confirm(KEY, [ConfirmNoTarget(PAGE)])
         await stage.make()
-        assert not await stage.writing.confirm(KEY, [ConfirmNoTarget(PAGE)])
+        assert not await stage.writer.confirm(KEY, [ConfirmNoTarget(PAGE)])
         page = await stage.api.get(CONFIG_MAPS, "shop", "page")
         assert [each.uid for each in await stage.targets.observe(KEY, ASSET)] == [page["metadata"]["uid"]]
         await stage.targets.close()

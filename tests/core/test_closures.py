@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assetlock.core.windows.closures import Closings, concerned
+from assetlock.core.windows.closures import Closures, concerned
 from assetlock.model.asset import Asset
 from assetlock.model.window import MaintenanceWindow
 
@@ -24,7 +24,7 @@ def window(name: str, schedule: str = "0 22 * * *", duration: str = "2h", **fiel
 
 def hours(*windows: MaintenanceWindow) -> set[int]:
     """The hours of the day in which the asset is closed."""
-    closings = Closings(ASSET, windows)
+    closings = Closures(ASSET, windows)
     return {hour for hour in range(24) if closings.at(DAY + HOUR * hour)}
 
 
@@ -45,7 +45,7 @@ def test_either_of_two_allow_windows_opens() -> None:
 
 def test_it_is_closed_until_the_last_of_the_windows_that_touch_has_ended() -> None:
     first, second = window("a", "0 10 * * *", "2h"), window("b", "0 11 * * *", "3h")
-    closure = Closings(ASSET, [second, first]).at(DAY + 11 * HOUR)
+    closure = Closures(ASSET, [second, first]).at(DAY + 11 * HOUR)
     assert closure is not None
     assert [w.metadata.name for w in closure.windows] == ["a", "b"]
     assert (closure.since, closure.until) == (DAY + 10 * HOUR, DAY + 14 * HOUR)
@@ -55,7 +55,7 @@ def test_the_strictest_of_several_windows_decides() -> None:
     ada, bob = {"kind": "User", "name": "ada"}, {"kind": "User", "name": "bob"}
     first = window("a", whenHeld="Skip", maintainers=[ada, bob], reason="patches")
     second = window("b", whenHeld="Revoke", maintainers=[bob], reason="freeze")
-    closure = Closings(ASSET, [first, second]).at(DAY + 22 * HOUR)
+    closure = Closures(ASSET, [first, second]).at(DAY + 22 * HOUR)
     assert closure is not None
     assert (closure.when_held, closure.reason) == ("Revoke", "patches; freeze")
     assert [subject.name for subject in closure.maintainers] == ["bob"]
@@ -90,7 +90,7 @@ def test_windows_that_begin_together_count_together_however_far_one_looks() -> N
     block, allow = (window(kind, often, "10m", kind=kind) for kind in ("Block", "Allow"))
     for allowing in range(1, 4):
         windows = [window("night", "0 1 * * *", "10m"), *[allow] * allowing, block]
-        closure = Closings(ASSET, windows).at(DAY)
+        closure = Closures(ASSET, windows).at(DAY)
         assert closure is not None
         assert closure.until is None
 
@@ -109,7 +109,7 @@ some = st.builds(
 def test_where_it_is_said_to_open_or_close_it_does_and_not_before(
     windows: list[MaintenanceWindow], minute: int
 ) -> None:
-    closings, now = Closings(ASSET, windows), DAY + datetime.timedelta(minutes=minute)
+    closings, now = Closures(ASSET, windows), DAY + datetime.timedelta(minutes=minute)
     closure = closings.at(now)
     change = closure.until if closure else closings.next(now)
     end = min(change or now + 48 * HOUR, now + 48 * HOUR)

@@ -204,7 +204,7 @@ def test_a_lease_that_is_bound_to_a_pod_ends_with_it_and_that_is_told(world: Wor
     decision = decide(world.observe())
     assert decision.confirm == (d.ConfirmPod(PodRef(NAMESPACE, "first", "p-1"), ended=True),)
     [free] = decision.writes
-    assert [(told.reason, told.note) for told in free.tells] == [
+    assert [(told.reason, told.note) for told in free.events] == [
         ("HolderGone", f"the Lease of {user} was released: pod first is gone")
     ]
     world.settle()

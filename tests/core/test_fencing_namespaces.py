@@ -100,7 +100,7 @@ def test_a_guard_that_somebody_took_off_comes_back_while_the_lock_is_held(world:
 
 
 def test_a_guard_that_a_former_leader_left_behind_is_removed(world: World) -> None:
-    key = names.guard_key("vm-1", NAMESPACE)
+    key = names.namespace_fence_key("vm-1", NAMESPACE)
     world.spaces[NAMESPACE]["metadata"]["annotations"] = {key: "deployments.apps/web\n3 - alice"}
     world._touch(world.spaces[NAMESPACE])
     decision = decide(world.observe())
@@ -113,7 +113,7 @@ def test_a_guard_that_a_former_leader_left_behind_is_removed(world: World) -> No
 
 def test_the_next_token_is_higher_than_that_of_a_guard_left_behind(world: World) -> None:
     meta = world.spaces[NAMESPACE]["metadata"]
-    meta["annotations"][names.guard_key("vm-1", NAMESPACE)] = "deployments.apps/web\n3 - alice"
+    meta["annotations"][names.namespace_fence_key("vm-1", NAMESPACE)] = "deployments.apps/web\n3 - alice"
     world._touch(world.spaces[NAMESPACE])
     world.ask("next", "bob")
     world.settle()

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assetlock.core.decide import decide
-from assetlock.core.windows.closures import Closings
+from assetlock.core.windows.closures import Closures
 from tests.core.world import START, World
 
 HOURS = 8
@@ -48,7 +48,7 @@ def test_who_waits_is_let_in_whenever_the_windows_are_open_and_never_else(
     while world.now < START + datetime.timedelta(hours=HOURS):
         world.settle()
         observed = world.observe()
-        closed = Closings(observed.asset, observed.windows).at(world.now) is not None
+        closed = Closures(observed.asset, observed.windows).at(world.now) is not None
         assert has_window(world) == closed
         world.ask("first", "alice", wait="24h", ttl="1m")
         world.settle()

@@ -6,10 +6,16 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from assetlock.core.fence.namespace_fence import Guard, GuardedTarget, asset_of, guard_of, unguardable
+from assetlock.core.fence.namespace_fence import (
+    GuardedTarget,
+    NamespaceFence,
+    asset_of,
+    namespace_fence_of,
+    unguardable,
+)
 from assetlock.core.fence.stamp import StampedHolder
 from assetlock.core.identity import Identity
-from assetlock.core.names import guard_key
+from assetlock.core.names import namespace_fence_key
 from assetlock.core.observation import ObservedTarget
 from assetlock.model.asset import Target
 
@@ -23,20 +29,20 @@ HOLDERS = st.builds(StampedHolder, st.integers(min_value=1), st.builds(Identity,
 def test_a_guard_is_read_as_it_was_written(
     targets: tuple[GuardedTarget, ...], holders: tuple[StampedHolder, ...], exempt: tuple[str, ...]
 ) -> None:
-    guard = Guard(targets, holders, exempt)
-    assert Guard.parse(str(guard)) == guard
+    guard = NamespaceFence(targets, holders, exempt)
+    assert NamespaceFence.parse(str(guard)) == guard
 
 
 @given(st.text())
 def test_anything_else_is_refused_and_nothing_worse(text: str) -> None:
     try:
-        assert str(Guard.parse(text)) == text or " " in text
+        assert str(NamespaceFence.parse(text)) == text or " " in text
     except ValueError:
-        assert guard_of({"key": text}, "key") is None
+        assert namespace_fence_of({"key": text}, "key") is None
 
 
 def test_the_annotation_tells_whose_it_is() -> None:
-    assert asset_of(guard_key("vm-1", "team-a")) == ("team-a", "vm-1")
+    assert asset_of(namespace_fence_key("vm-1", "team-a")) == ("team-a", "vm-1")
 
 
 @pytest.mark.parametrize(

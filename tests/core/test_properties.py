@@ -147,12 +147,12 @@ class Lock(RuleBasedStateMachine):
             if pod and not queue.has_ended(lock):
                 assert world.pods.get(pod.uid, Fate()).ended is None, f"{lock.metadata.name} outlives its pod"
         if pending and world.asset:
-            assert Situation(world.observe()).standing, "somebody waits and nobody holds"
+            assert Situation(world.observe()).active, "somebody waits and nobody holds"
         for lock in pending:
             assert queue.waits_at_all(lock), f"{lock.metadata.name} waits although it said it would not"
         if pending and pending[0].spec.mode == "Shared" and world.asset:
             assert world.is_full(), "a reader is first in line and there is room"
-        if not Situation(world.observe()).standing:
+        if not Situation(world.observe()).active:
             assert not any(world.stamped_users(name) for name in world.targets), "stamped for nobody"
         assert world.settle() == []
 

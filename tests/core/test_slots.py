@@ -257,7 +257,7 @@ def test_a_lease_beyond_the_capacity_is_told_of_once_for_as_long_as_it_is_there(
     world.settle()
     assert said_of_leases(world) is None
     world.hand_make("job", slot=3)
-    told = [happening for write in world.settle() for happening in write.tells]
+    told = [happening for write in world.settle() for happening in write.events]
     assert [(each.reason, each.warning) for each in told] == [("LeaseHoldsNothing", True)]
     assert said_of_leases(world) == (
         "True",
@@ -265,7 +265,7 @@ def test_a_lease_beyond_the_capacity_is_told_of_once_for_as_long_as_it_is_there(
     )
     assert held(world) == [] and world.stamped_users("app") == []
     world.renew_by_hand(slot=3)
-    assert not [happening for write in world.settle() for happening in write.tells]
+    assert not [happening for write in world.settle() for happening in write.events]
     world.drop_lease(slot=3)
     world.settle()
     assert said_of_leases(world) == ("False", "")

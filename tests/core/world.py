@@ -14,7 +14,7 @@ from typing import Any
 from assetlock.core import decision as d
 from assetlock.core import names
 from assetlock.core.decide import decide
-from assetlock.core.fence.namespace_fence import Guard, guard_of
+from assetlock.core.fence.namespace_fence import NamespaceFence, namespace_fence_of
 from assetlock.core.fence.stamp import stamp_of
 from assetlock.core.identity import MAINTENANCE
 from assetlock.core.observation import (
@@ -231,9 +231,9 @@ class World:
         lines = [holder.identity for holder in stamp.holders] if stamp else []
         return [str(identity) for identity in lines if identity.pod_uid != MAINTENANCE]
 
-    def guard(self, namespace: str = NAMESPACE) -> Guard | None:
+    def guard(self, namespace: str = NAMESPACE) -> NamespaceFence | None:
         annotations = self.spaces[namespace]["metadata"]["annotations"]
-        return guard_of(annotations, names.guard_key(self.name, NAMESPACE))
+        return namespace_fence_of(annotations, names.namespace_fence_key(self.name, NAMESPACE))
 
     # What the controller sees and does.
 

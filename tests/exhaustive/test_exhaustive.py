@@ -127,7 +127,7 @@ def test_a_window_that_waits_where_it_is_to_revoke_is_found(other_rules: pytest.
 
 
 def test_who_closed_an_asset_and_writes_to_it_is_found(other_rules: pytest.MonkeyPatch) -> None:
-    other_rules.setattr(stamping, "_identities", lambda holder: [holder.tenure.identity])
+    other_rules.setattr(stamping, "_identities", lambda holder: [holder.claim.identity])
     with pytest.raises(Found, match=r"hold; target/app lets in"):
         explore(MIXES["an Exclusive lock, one for maintenance, and a window that revokes"], most_depth=DEPTH)
 

@@ -12,9 +12,9 @@ from aiohttp import ClientSession, web
 
 from assetlock.admission.access import Access
 from assetlock.admission.app import application
-from assetlock.admission.asset_cache import AssetView
+from assetlock.admission.asset_cache import AssetCache
 from assetlock.admission.settings import AdmissionSettings
-from assetlock.admission.upkeep.activity import SignRecorder
+from assetlock.admission.upkeep.activity import ActivityRecorder
 from assetlock.admission.webhooks import Webhooks
 from assetlock.kube.api import Api
 from assetlock.kube.errors import KubeError
@@ -83,7 +83,7 @@ class App:
     async def _start(self) -> str:
         api = Api(self.api_server, sleep=_at_once)
         ours = Webhooks(
-            AdmissionSettings(), AssetView(api), Access(api), SignRecorder(api), EventRecorder(api, "t")
+            AdmissionSettings(), AssetCache(api), Access(api), ActivityRecorder(api), EventRecorder(api, "t")
         )
         self._runner = web.AppRunner(application(ours), access_log=None)
         await self._runner.setup()

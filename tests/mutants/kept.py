@@ -104,7 +104,7 @@ MUTANTS = (
     Mutant(
         "revoke whoever holds the lock, and not only who held it at the beginning",
         "core/acquisition.py",
-        "if revocation is not None and tenure.acquisition in revocation.acquisitions:",
+        "if revocation is not None and claim.acquisition in revocation.acquisitions:",
         "if revocation is not None:",
     ),
     Mutant(
@@ -129,7 +129,7 @@ MUTANTS = (
     Mutant(
         "believe a proof although the policy has just changed",
         "controller/targets/fence_probe.py",
-        "now + min(longest, max(SHORTEST, now - self._wall.since))",
+        "now + min(longest, max(SHORTEST, now - self._policies.since))",
         "now + longest",
     ),
     Mutant(
@@ -177,7 +177,7 @@ MUTANTS = (
     Mutant(
         "expire without reading the Lease again",
         "core/rules/ending.py",
-        "return confirm_leases((*acquisition.tenure.leases, *acquisition.tenure.elsewhere))",
+        "return confirm_leases((*acquisition.claim.leases, *acquisition.claim.elsewhere))",
         "return ()",
         first="tests/sim/test_controller.py",
     ),
@@ -535,7 +535,7 @@ MUTANTS = (
     Mutant(
         "take from who holds before he is told that his time is over",
         "core/joint/decide.py",
-        "    if any(standing.stage is Stage.CLEARING for standing in view.standings):\n        return Decision()\n",
+        "    if any(each.stage is Stage.CLEARING for each in view.progress):\n        return Decision()\n",
         "",
     ),
     Mutant(

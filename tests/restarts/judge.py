@@ -140,14 +140,14 @@ class Judge:
             return  # It has begun to take all slots, and goes on.
         now = _time(lease["spec"]["acquireTime"])
         for other in self._locks.values():
-            if other is not lock and self._waits(other, asset, now) and _rank(other) < _rank(lock):
+            if other is not lock and self._deadlocks(other, asset, now) and _rank(other) < _rank(lock):
                 self._break(
                     revision, f"{lock['metadata']['name']} came before {other['metadata']['name']} to {asset}"
                 )
         if before is not None and _holder(before):
             self._note_delay(max(_ends(before), _created(lock) + _SECOND), now)
 
-    def _waits(self, lock: Object, asset: str, now: float) -> bool:
+    def _deadlocks(self, lock: Object, asset: str, now: float) -> bool:
         """Whether it was shown to be in line, and surely still was. Pods may have ended unseen."""
         spec, meta = lock["spec"], lock["metadata"]
         if spec["assetName"] != asset or _state(lock) != "Pending" or "deletionTimestamp" in meta:

@@ -9,7 +9,7 @@ from typing import Any
 from assetlock.controller.controller import Controller
 from assetlock.controller.leadership import Elector, LeadershipLost
 from assetlock.core import names
-from assetlock.core.decision import Happening
+from assetlock.core.decision import Event
 from assetlock.core.observation import Limits
 from assetlock.kube.api import Api, ObjectList
 from assetlock.kube.reflector import Reflector
@@ -23,7 +23,7 @@ _WATCHED = ((ASSETS, ""), (ASSETLOCKS, ""), (MAINTENANCE_WINDOWS, ""), (LEASES, 
 
 
 class _Silent:
-    def tell(self, namespace: str, happening: Happening) -> None:
+    def tell(self, namespace: str, happening: Event) -> None:
         """Nobody listens."""
 
 

@@ -44,7 +44,7 @@ def _refuse(attributes: Attributes, why: str) -> failures.Refusal:
     return failures.forbidden(served.group, served.plural, attributes.name, why)
 
 
-def walls() -> Iterator[tuple[Resource, Json]]:
+def all_policies() -> Iterator[tuple[Resource, Json]]:
     """What the controller looks for before it believes that the fence is there; `plugins` is what it does."""
     for resource in (POLICIES, POLICY_BINDINGS):
         for name in (names.TARGETS_POLICY, names.SUBRESOURCES_POLICY):
@@ -54,7 +54,7 @@ def walls() -> Iterator[tuple[Resource, Json]]:
 
 async def install(api: Api) -> None:
     """Have the controller find the fence."""
-    for resource, body in walls():
+    for resource, body in all_policies():
         await api.create(resource, None, body)
 
 

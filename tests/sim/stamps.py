@@ -67,7 +67,7 @@ class Stamps:
         version = self._store.get(Key("", "namespaces", "", namespace))
         metadata = version.obj["metadata"] if version else {}
         assert names.GUARDED_LABEL in metadata.get("labels", {}), f"{namespace} is not labelled"
-        value = metadata.get("annotations", {}).get(names.guard_key(asset, namespace), "")
+        value = metadata.get("annotations", {}).get(names.namespace_fence_key(asset, namespace), "")
         target, *holders = value.split("\n")
         assert target == "deployments.apps/web", f"{new} was announced while the guard was {value!r}"
         self._judge_lines(asset, new, holders)

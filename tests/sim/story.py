@@ -105,8 +105,8 @@ class Story:
         return random.Random(f"{purpose}/{self._world.seed}")
 
     async def _set_up(self) -> None:
-        for resource, wall in policies.walls():
-            await self._create(resource.path(None), wall)
+        for resource, policy in policies.all_policies():
+            await self._create(resource.path(None), policy)
         space: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
         await self._create(resources.NAMESPACES.path(None), space)
         for name in self._targets:

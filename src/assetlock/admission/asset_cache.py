@@ -20,7 +20,7 @@ Kind = tuple[str, str]
 """apiVersion and kind."""
 
 
-class AssetView:
+class AssetCache:
     """Assets by namespace and name. ``reflector`` must run for ``known`` to know any.
 
     ``kinds_changed`` is set whenever there are targets of another kind, or none of one any more.

@@ -15,9 +15,9 @@ from aiohttp import web
 
 from assetlock.admission.access import Access
 from assetlock.admission.app import application
-from assetlock.admission.asset_cache import AssetView
+from assetlock.admission.asset_cache import AssetCache
 from assetlock.admission.settings import AdmissionSettings
-from assetlock.admission.upkeep.activity import SignRecorder
+from assetlock.admission.upkeep.activity import ActivityRecorder
 from assetlock.admission.upkeep.creation_rules import CreationRules
 from assetlock.admission.upkeep.tls import GivenFiles, ServingContext, SharedSecret, Source
 from assetlock.admission.webhooks import Webhooks
@@ -52,15 +52,15 @@ async def run(
 @contextlib.asynccontextmanager
 async def serving(api: Api, host: str, port: int, settings: AdmissionSettings) -> AsyncIterator[int]:
     """Serve the webhooks inside the context; gives the port."""
-    view, signs = AssetView(api), SignRecorder(api)
+    view, activity = AssetCache(api), ActivityRecorder(api)
     events = EventRecorder(api, f"assetlock-admission-{socket.gethostname()}-{os.getpid()}")
-    webhooks = Webhooks(settings, view, Access(api), signs, events)
+    webhooks = Webhooks(settings, view, Access(api), activity, events)
     certificate = ServingContext(_source(api, settings))
     await _first(certificate)
     async with asyncio.TaskGroup() as tasks:
         running = [
             tasks.create_task(view.reflector.run(), name="assets"),
-            tasks.create_task(signs.run(), name="signs"),
+            tasks.create_task(activity.run(), name="signs"),
             tasks.create_task(events.run(), name="events"),
             tasks.create_task(certificate.run(), name="certificate"),
             tasks.create_task(CreationRules(api, view).run(), name="creation rules"),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from assetlock.admission import metrics
 from assetlock.admission.access import Access
-from assetlock.admission.asset_cache import AssetView
+from assetlock.admission.asset_cache import AssetCache
 from assetlock.admission.facts import AssetFacts
 from assetlock.admission.review import Review
 from assetlock.admission.rules import assetlocks as assetlock_rules
@@ -22,7 +22,7 @@ from assetlock.admission.rules import subresources as subresource_rules
 from assetlock.admission.rules import targets as target_rules
 from assetlock.admission.rules import windows as window_rules
 from assetlock.admission.settings import AdmissionSettings
-from assetlock.admission.upkeep.activity import SignRecorder
+from assetlock.admission.upkeep.activity import ActivityRecorder
 from assetlock.admission.verdict import Admitted, Refused, Verdict
 from assetlock.core import names
 from assetlock.kube.errors import KubeError
@@ -41,9 +41,9 @@ class Webhooks:
     """The webhooks, and what they decide from."""
 
     settings: AdmissionSettings
-    view: AssetView
+    view: AssetCache
     access: Access
-    signs: SignRecorder
+    activity: ActivityRecorder
     events: EventRecorder
     now: Callable[[], datetime.datetime] = _now
 
@@ -175,12 +175,12 @@ class Webhooks:
         if target_rules.holds(review, claims):
             if review.operation != "CONNECT" and not changes.none(review):
                 for claim in claims:
-                    self.signs.note_write(claim.namespace, claim.asset, review.requester)
+                    self.activity.note_write(claim.namespace, claim.asset, review.requester)
         elif target_rules.breaks_glass(review, claims):
             metrics.BREAK_GLASS.inc()
             broken = target_rules.broken_glass(review, self.now())
             for claim in claims:
-                self.signs.note_broken_glass(claim.namespace, claim.asset, broken)
+                self.activity.note_break_glass(claim.namespace, claim.asset, broken)
                 self._tell_of_break_glass(review, claim)
 
     def _tell_of_drop(self, review: Review, claims: Sequence[target_rules.Claim]) -> None:

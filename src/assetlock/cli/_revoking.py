@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import click
 
 from assetlock.controller.clock import SystemClock
-from assetlock.controller.events import EventTeller
+from assetlock.controller.events import EventPublisher
 from assetlock.controller.keys import AssetKey
 from assetlock.controller.leadership import present_leader
 from assetlock.controller.reconcile.offline_revoke import revoke
@@ -25,7 +25,7 @@ from assetlock.core.decision import (
     WriteLockStatus,
 )
 from assetlock.core.identity import QUARANTINE
-from assetlock.core.locks.lease_claim import Tenure, acquisition_id, tenures_of
+from assetlock.core.locks.lease_claim import LeaseClaim, acquisition_id, lease_claims_of
 from assetlock.core.locks.lock import assets_of, lock_uid
 from assetlock.core.messages import HeldBy
 from assetlock.core.observation import Observation, ObservedLease
@@ -44,7 +44,7 @@ FREED_WITHIN = 10.0
 PAUSE = 0.2
 
 
-async def end_acquisitions(api: Api, namespace: str, asset: str) -> list[Tenure]:
+async def end_acquisitions(api: Api, namespace: str, asset: str) -> list[LeaseClaim]:
     """Have the operator end what each present holder of the asset has; gives whose it was. Who waits goes on waiting.
 
     Raises `NotFound` if there is no such asset, `Forbidden` without the right to end others' locks.
@@ -53,9 +53,9 @@ async def end_acquisitions(api: Api, namespace: str, asset: str) -> list[Tenure]
     me = (await reviews.myself(api)).username
     ended = revocation_of(observation, me).acquisitions
     return [
-        tenure
-        for tenure in tenures_of(observation)
-        if tenure.acquisition in ended and await _end(api, namespace, tenure, me)
+        claim
+        for claim in lease_claims_of(observation)
+        if claim.acquisition in ended and await _end(api, namespace, claim, me)
     ]
 
 
@@ -74,9 +74,9 @@ async def _observed(api: Api, namespace: str, asset: str) -> Observation:
     )
 
 
-async def is_over(api: Api, namespace: str, asset: str, ended: list[Tenure]) -> bool:
+async def is_over(api: Api, namespace: str, asset: str, ended: list[LeaseClaim]) -> bool:
     """Whether the operator takes these off the asset within a few seconds."""
-    gone = {tenure.acquisition for tenure in ended}
+    gone = {claim.acquisition for claim in ended}
     deadline = asyncio.get_running_loop().time() + FREED_WITHIN
     while gone & {h.acquisition for h in (await _asset(api, namespace, asset)).status.holders}:
         if asyncio.get_running_loop().time() > deadline:
@@ -104,7 +104,7 @@ async def take_down(api: Api, namespace: str, asset: str, by: str) -> list[str]:
     try:
         key = AssetKey(namespace, asset)
         left = await revoke(
-            api, clock, key, by, EventTeller(recorder), lambda _, write: click.echo(_told(write))
+            api, clock, key, by, EventPublisher(recorder), lambda _, write: click.echo(_told(write))
         )
         await recorder.drain()
         return left
@@ -112,15 +112,15 @@ async def take_down(api: Api, namespace: str, asset: str, by: str) -> list[str]:
         telling.cancel()
 
 
-async def _end(api: Api, namespace: str, tenure: Tenure, me: str) -> bool:
+async def _end(api: Api, namespace: str, claim: LeaseClaim, me: str) -> bool:
     """Say on the Lease that it is revoked, or delete what is quarantined; never another acquisition's."""
-    quarantined = tenure.identity == QUARANTINE and tenure.lock_name is not None
-    resource, name = (ASSETLOCKS, tenure.lock_name or "") if quarantined else (LEASES, tenure.leases[0].name)
+    quarantined = claim.identity == QUARANTINE and claim.lock_name is not None
+    resource, name = (ASSETLOCKS, claim.lock_name or "") if quarantined else (LEASES, claim.leases[0].name)
     perhaps_done = False
     for _ in range(TRIES):
         try:
             present = await api.get(resource, namespace, name)
-            if not _is_of(tenure, present):
+            if not _is_of(claim, present):
                 return perhaps_done
             uid, version = present["metadata"]["uid"], present["metadata"]["resourceVersion"]
             if quarantined:
@@ -142,13 +142,13 @@ async def _end(api: Api, namespace: str, tenure: Tenure, me: str) -> bool:
     raise click.ClickException(f"{resource.kind} {name} changes all the time; try again")
 
 
-def _is_of(tenure: Tenure, present: Object) -> bool:
+def _is_of(claim: LeaseClaim, present: Object) -> bool:
     meta = present["metadata"]
     if present["kind"] == ASSETLOCKS.kind:
-        return bool(meta["uid"] == lock_uid(tenure.acquisition))
+        return bool(meta["uid"] == lock_uid(claim.acquisition))
     leases = _leases(meta["labels"].get(names.ASSET_LABEL, ""), [present])
     return [acquisition_id(lease) for lease in leases if lease.lease.spec.holder_identity] == [
-        tenure.acquisition
+        claim.acquisition
     ]
 
 
@@ -161,10 +161,10 @@ def _leases(asset: str, leases: Sequence[Object]) -> tuple[ObservedLease, ...]:
     )
 
 
-def whose(tenure: Tenure) -> str:
+def whose(claim: LeaseClaim) -> str:
     """What somebody held with, for people."""
-    by = f"AssetLock {tenure.lock_name}" if tenure.lock_name else f"Lease {tenure.leases[0].name}"
-    return f"{by} of {HeldBy(tenure.identity.username, tenure.identity.pod_uid, tenure.since)}"
+    by = f"AssetLock {claim.lock_name}" if claim.lock_name else f"Lease {claim.leases[0].name}"
+    return f"{by} of {HeldBy(claim.identity.username, claim.identity.pod_uid, claim.since)}"
 
 
 async def _asset(api: Api, namespace: str, name: str) -> Asset:

@@ -53,8 +53,8 @@ async def _online(config: ClusterConfig, namespace: str, asset: str) -> None:
     api = Api(HttpTransport(config))
     try:
         ended = await _revoking.end_acquisitions(api, namespace, asset)
-        for tenure in ended:
-            click.echo(f"revoked {_revoking.whose(tenure)}")
+        for claim in ended:
+            click.echo(f"revoked {_revoking.whose(claim)}")
         if not ended:
             click.echo(f"nobody holds asset {asset} in namespace {namespace}")
         elif not await _revoking.is_over(api, namespace, asset, ended):

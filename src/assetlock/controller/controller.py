@@ -11,17 +11,17 @@ import logging
 from typing import Any
 
 from assetlock.controller.cache.cache import Cache
-from assetlock.controller.cache.observer import Observing
+from assetlock.controller.cache.observer import Observer
 from assetlock.controller.clock import Clock
-from assetlock.controller.keys import Key, LockKey, WaitsKey, WindowKey
+from assetlock.controller.keys import DeadlocksKey, Key, LockKey, WindowKey
 from assetlock.controller.namespaces import Namespaces, needed_by
 from assetlock.controller.pods import Pods
 from assetlock.controller.reconcile import deadlocks
-from assetlock.controller.reconcile.asset import Reconciler
-from assetlock.controller.reconcile.joint_lock import Jointly
-from assetlock.controller.reconcile.window import Windows
-from assetlock.controller.reconcile.writer import Teller, Writing
-from assetlock.controller.target_rights import Permits
+from assetlock.controller.reconcile.asset import AssetReconciler
+from assetlock.controller.reconcile.joint_lock import JointLockReconciler
+from assetlock.controller.reconcile.window import WindowReconciler
+from assetlock.controller.reconcile.writer import Publisher, Writer
+from assetlock.controller.target_rights import TargetRights
 from assetlock.controller.targets.targets import Targets
 from assetlock.controller.workqueue import WorkQueue
 from assetlock.core import names
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 class Controller:
     """Reconciles while it runs; may be fed with events before and while it does."""
 
-    def __init__(self, api: Api, clock: Clock, limits: Limits, teller: Teller) -> None:
+    def __init__(self, api: Api, clock: Clock, limits: Limits, publisher: Publisher) -> None:
         self._api = api
         self._clock = clock
         self._cache = Cache()
@@ -56,31 +56,31 @@ class Controller:
         self._targets = Targets(api, discovery, clock, self._queue.add)
         self._namespaces = Namespaces(api, clock, self._queue.add)
         self._pods = Pods(api, clock, self._queue.add)
-        self._permits = Permits(api, discovery, clock, self._queue.add)
-        observing = Observing(self._cache, clock, limits)
-        writing = Writing(
+        self._target_rights = TargetRights(api, discovery, clock, self._queue.add)
+        observer = Observer(self._cache, clock, limits)
+        writer = Writer(
             api,
             self._cache,
             self._targets,
             self._namespaces,
             self._pods,
             clock,
-            teller,
+            publisher,
             changed=self._queue.add,
         )
-        self._reconciler = Reconciler(
+        self._reconciler = AssetReconciler(
             self._cache,
-            observing,
-            writing,
+            observer,
+            writer,
             self._targets,
             self._namespaces,
             self._pods,
-            self._permits,
+            self._target_rights,
             clock,
         )
-        self._jointly = Jointly(self._cache, observing, writing, self._pods, clock)
-        self._waits = deadlocks.Waits(self._cache, writing, clock)
-        self._windows = Windows(api, self._cache, clock)
+        self._joint_locks = JointLockReconciler(self._cache, observer, writer, self._pods, clock)
+        self._deadlocks = deadlocks.DeadlockReconciler(self._cache, writer, clock)
+        self._windows = WindowReconciler(api, self._cache, clock)
         self._relist = asyncio.Event()
         self._listed_at: float | None = None
 
@@ -98,7 +98,7 @@ class Controller:
             self._queue.add(window)
 
     def _look_for_deadlocks(self, namespace: str) -> None:
-        self._queue.add_at(WaitsKey(namespace), self._clock.monotonic() + deadlocks.PAUSE)
+        self._queue.add_at(DeadlocksKey(namespace), self._clock.monotonic() + deadlocks.PAUSE)
 
     @property
     def fresh(self) -> bool:
@@ -111,7 +111,7 @@ class Controller:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._keep_listing())
-                tasks.create_task(self._permits.run())
+                tasks.create_task(self._target_rights.run())
                 for _ in range(WORKERS):
                     tasks.create_task(self._work())
         finally:
@@ -141,10 +141,10 @@ class Controller:
     async def _reconcile(self, key: Key) -> float | None:
         if isinstance(key, WindowKey):
             return await self._windows.reconcile(key)
-        if isinstance(key, WaitsKey):
-            return await self._waits.reconcile(key)
+        if isinstance(key, DeadlocksKey):
+            return await self._deadlocks.reconcile(key)
         if isinstance(key, LockKey):
-            return await self._jointly.reconcile(key)
+            return await self._joint_locks.reconcile(key)
         return await self._reconciler.reconcile(key)
 
     async def _keep_listing(self) -> None:
@@ -186,7 +186,7 @@ class Controller:
             self._look_for_deadlocks(namespace)
         for window in self._cache.known_windows():
             self._queue.add(window)
-        for what in (self._targets, self._namespaces, self._permits):
+        for what in (self._targets, self._namespaces, self._target_rights):
             what.retire(known)
         await self._namespaces.free(set().union(*map(needed_by, self._cache.assets)))
         self._listed_at = self._clock.monotonic()

@@ -41,7 +41,7 @@ class LockKey(NamedTuple):
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
-class WaitsKey(NamedTuple):
+class DeadlocksKey(NamedTuple):
     """Who waits for whom in a namespace: whether anybody waits for himself is seen only from above its assets."""
 
     namespace: str
@@ -55,7 +55,7 @@ class WaitsKey(NamedTuple):
 Concerned: TypeAlias = AssetKey | LockKey
 """What an object that changed may matter to."""
 
-Key: TypeAlias = AssetKey | WindowKey | LockKey | WaitsKey
+Key: TypeAlias = AssetKey | WindowKey | LockKey | DeadlocksKey
 
 
 def asset_key(asset: Asset) -> AssetKey:

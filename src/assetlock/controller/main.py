@@ -20,7 +20,7 @@ import kopf
 from assetlock.controller import health
 from assetlock.controller.clock import SystemClock
 from assetlock.controller.controller import Controller
-from assetlock.controller.events import EventTeller
+from assetlock.controller.events import EventPublisher
 from assetlock.controller.leadership import Elector
 from assetlock.controller.settings import Settings
 from assetlock.core import names
@@ -46,7 +46,7 @@ async def run(config: ClusterConfig, settings: Settings) -> None:
     api = Api(transport)
     clock = SystemClock()
     recorder = EventRecorder(api, identity)
-    controller = Controller(api, clock, settings.limits(), EventTeller(recorder))
+    controller = Controller(api, clock, settings.limits(), EventPublisher(recorder))
     elector = Elector(api, clock, identity, namespace=settings.namespace)
     try:
         async with health.serve(settings, controller, elector):

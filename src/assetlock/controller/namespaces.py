@@ -210,7 +210,7 @@ def _guards_on(space: ObservedNamespace) -> dict[AssetKey, str]:
     return {
         AssetKey(*namespace_fence.asset_of(key)): value
         for key, value in space.annotations.items()
-        if key.endswith(names.GUARD_SUFFIX)
+        if key.endswith(names.NAMESPACE_FENCE_SUFFIX)
     }
 
 

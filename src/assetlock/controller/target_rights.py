@@ -48,7 +48,7 @@ class _Answer:
     until: float
 
 
-class Permits:
+class TargetRights:
     """`run` it as a task. ``changed`` is called with the assets for which the answer is another one than before."""
 
     def __init__(

@@ -7,7 +7,7 @@ import dataclasses
 from assetlock.core import names, pods
 from assetlock.core.identity import QUARANTINE
 from assetlock.core.locks import queue
-from assetlock.core.locks.lease_claim import Tenure, acquisition_id, lock_of
+from assetlock.core.locks.lease_claim import LeaseClaim, acquisition_id, lock_of
 from assetlock.core.locks.lock import has_all, is_given_back, lock_uid, token_told
 from assetlock.core.messages import shortened
 from assetlock.core.observation import Observation, ObservedLease
@@ -50,7 +50,7 @@ class Acquisition:
     ``told`` is the token that its AssetLock tells, be it ``Held`` or not yet on all of its assets.
     """
 
-    tenure: Tenure
+    claim: LeaseClaim
     lock: AssetLock | None
     recorded: Holder | None
     ending: Ending | None
@@ -60,12 +60,12 @@ class Acquisition:
     @property
     def id(self) -> str:
         """Tells it from every other acquisition."""
-        return self.tenure.acquisition
+        return self.claim.acquisition
 
     @property
     def by_hand(self) -> bool:
         """Whether it is a Lease that somebody made without an AssetLock."""
-        return self.tenure.lock_name is None and not self.tenure.withheld
+        return self.claim.lock_name is None and not self.claim.withheld
 
     @property
     def exclusive(self) -> bool:
@@ -75,7 +75,7 @@ class Acquisition:
     @property
     def primary(self) -> ObservedLease:
         """The Lease of its first slot."""
-        return self.tenure.leases[0]
+        return self.claim.leases[0]
 
     @property
     def token_announced(self) -> int | None:
@@ -95,7 +95,7 @@ class Acquisition:
         return self.token_announced == self.recorded.fencing_token
 
 
-def _sent_away(observation: Observation, lock: AssetLock | None) -> Ending | None:
+def _revoked(observation: Observation, lock: AssetLock | None) -> Ending | None:
     """A lock for maintenance with ``whenHeld: Revoke`` is next, and waits for nobody."""
     asset = observation.asset
     if asset is None or asset.metadata.deletion_timestamp is not None:
@@ -114,41 +114,43 @@ def needs_all(lock: AssetLock) -> bool:
     return lock.spec.mode != "Shared"
 
 
-def lacks_slots(lock: AssetLock, tenure: Tenure, capacity: int) -> bool:
+def lacks_slots(lock: AssetLock, claim: LeaseClaim, capacity: int) -> bool:
     """Whether the lock does not have all the slots that it needs."""
-    return needs_all(lock) and not set(range(capacity)) <= set(tenure.slots)
+    return needs_all(lock) and not set(range(capacity)) <= set(claim.slots)
 
 
-def is_complete(observation: Observation, lock: AssetLock, tenure: Tenure) -> bool:
+def is_complete(observation: Observation, lock: AssetLock, claim: LeaseClaim) -> bool:
     """Whether the lock has all that it needs, here and on its other assets."""
-    all_here = not lacks_slots(lock, tenure, observation.capacity)
-    return all_here and has_all(lock, observation.name, tenure.elsewhere)
+    all_here = not lacks_slots(lock, claim, observation.capacity)
+    return all_here and has_all(lock, observation.name, claim.elsewhere)
 
 
-def acquired(observation: Observation, tenure: Tenure, gate: Gate, *, unfenceable: str | None) -> Acquisition:
+def acquired(
+    observation: Observation, claim: LeaseClaim, gate: Gate, *, unfenceable: str | None
+) -> Acquisition:
     """What a tenure comes to. ``unfenceable``: why a target can't be fenced."""
     asset = observation.asset
     lock = None
-    if tenure.lock_name is not None:
-        lock = lock_of(observation, tenure.acquisition)
+    if claim.lock_name is not None:
+        lock = lock_of(observation, claim.acquisition)
     holders = asset.status.holders if asset else []
-    recorded = next((holder for holder in holders if holder.acquisition == tenure.acquisition), None)
-    pod = pods.holds_for(lock) if lock else pods.pod_of_lease(tenure.leases[0].lease)
+    recorded = next((holder for holder in holders if holder.acquisition == claim.acquisition), None)
+    pod = pods.holds_for(lock) if lock else pods.pod_of_lease(claim.leases[0].lease)
     ending = (
-        (_end_of_withholding(observation, tenure) if tenure.withheld else _ending(observation, tenure, lock))
-        or _loss(observation, tenure, lock, recorded)
+        (_end_of_withholding(observation, claim) if claim.withheld else _ending(observation, claim, lock))
+        or _loss(observation, claim, lock, recorded)
         or _failing(observation, lock, pod, unfenceable)
-        or (None if unfenceable else _sent_away(observation, lock))
-        or _handed_over(observation, tenure, gate, unfenceable)
+        or (None if unfenceable else _revoked(observation, lock))
+        or _handed_over(observation, claim, gate, unfenceable)
     )
     told = token_told(lock, observation.name) if lock else None
-    return Acquisition(tenure, lock, recorded, ending, fate_of(observation, pod), told)
+    return Acquisition(claim, lock, recorded, ending, fate_of(observation, pod), told)
 
 
-def _ending(observation: Observation, tenure: Tenure, lock: AssetLock | None) -> Ending | None:
-    if lock is None and any(is_given_back(tenure.acquisition, other) for other in observation.locks):
+def _ending(observation: Observation, claim: LeaseClaim, lock: AssetLock | None) -> Ending | None:
+    if lock is None and any(is_given_back(claim.acquisition, other) for other in observation.locks):
         return Ending(LockState.RELEASED, "GivenBack", "another of the lock's assets could not be had")
-    if tenure.lock_name is not None and lock is None:
+    if claim.lock_name is not None and lock is None:
         return Ending(LockState.RELEASED, "Deleted", "its AssetLock was deleted", confirmed=False)
     if lock is not None and lock.status.state is not None and queue.has_ended(lock):
         return Ending(lock.status.state, "Finished", "its AssetLock has finished")
@@ -157,10 +159,10 @@ def _ending(observation: Observation, tenure: Tenure, lock: AssetLock | None) ->
     return None
 
 
-def _end_of_withholding(observation: Observation, tenure: Tenure) -> Ending | None:
+def _end_of_withholding(observation: Observation, claim: LeaseClaim) -> Ending | None:
     """A quarantine is over when its AssetLock is deleted. Without an Asset there is nothing to keep from anybody."""
-    uid = lock_uid(tenure.acquisition)
-    quarantined = tenure.identity == QUARANTINE
+    uid = lock_uid(claim.acquisition)
+    quarantined = claim.identity == QUARANTINE
     lock = next((k for k in observation.locks if k.metadata.uid == uid), None)
     if quarantined and (lock is None or lock.metadata.deletion_timestamp is not None):
         return Ending(LockState.RELEASED, "Deleted", "its AssetLock was deleted", confirmed=False)
@@ -170,20 +172,20 @@ def _end_of_withholding(observation: Observation, tenure: Tenure) -> Ending | No
 
 
 def _loss(
-    observation: Observation, tenure: Tenure, lock: AssetLock | None, recorded: Holder | None
+    observation: Observation, claim: LeaseClaim, lock: AssetLock | None, recorded: Holder | None
 ) -> Ending | None:
-    if any(observed.terminating for observed in tenure.leases):
+    if any(observed.terminating for observed in claim.leases):
         state, reason = (LockState.RELEASED, "Deleted") if lock is None else (LockState.REVOKED, "LeaseLost")
         return Ending(state, reason, "its Lease was deleted")
-    revoker = _revoker(observation, tenure)
+    revoker = _revoker(observation, claim)
     if revoker is not None:
         return Ending(LockState.REVOKED, "Revoked", f"revoked by {revoker}")
-    if recorded is not None and lock is not None and not set(recorded.slots) <= set(tenure.slots):
+    if recorded is not None and lock is not None and not set(recorded.slots) <= set(claim.slots):
         return Ending(LockState.REVOKED, "LeaseLost", "one of its Leases was deleted or taken over")
-    collecting = lock is not None and recorded is None and not is_complete(observation, lock, tenure)
-    if tenure.expires is None or tenure.deadline is None or tenure.deadline > observation.now or collecting:
+    collecting = lock is not None and recorded is None and not is_complete(observation, lock, claim)
+    if claim.expires is None or claim.deadline is None or claim.deadline > observation.now or collecting:
         return None
-    message = f"not renewed by {format_time(tenure.expires)}"
+    message = f"not renewed by {format_time(claim.expires)}"
     if not _is_to_be_looked_at(lock):
         return Ending(LockState.EXPIRED, "Expired", message)
     return Ending(LockState.QUARANTINED, "Quarantined", f"{message}; {_HINT}")
@@ -196,38 +198,38 @@ def _is_to_be_looked_at(lock: AssetLock | None) -> bool:
     return lock.spec.on_expiry == "Quarantine"
 
 
-def _revoker(observation: Observation, tenure: Tenure) -> str | None:
+def _revoker(observation: Observation, claim: LeaseClaim) -> str | None:
     """Who ends it by hand, without an operator or by what is written on one of its Leases."""
     revocation = observation.revocation
-    if revocation is not None and tenure.acquisition in revocation.acquisitions:
+    if revocation is not None and claim.acquisition in revocation.acquisitions:
         return revocation.by
-    told = (observed.lease.metadata.annotations.get(names.REVOKED_ANNOTATION) for observed in tenure.leases)
+    told = (observed.lease.metadata.annotations.get(names.REVOKED_ANNOTATION) for observed in claim.leases)
     return next((who for who in told if who is not None), None)
 
 
-def taken_by(tenure: Tenure, lock: AssetLock) -> bool:
+def taken_by(claim: LeaseClaim, lock: AssetLock) -> bool:
     """Whether the lock is to take over from this acquisition, named by its AssetLock, or its Lease if it has none."""
-    named = [tenure.lock_name] if tenure.lock_name else [observed.name for observed in tenure.leases]
+    named = [claim.lock_name] if claim.lock_name else [observed.name for observed in claim.leases]
     return lock.spec.take_over is not None and lock.spec.take_over in named
 
 
-def taker_of(observation: Observation, tenure: Tenure) -> AssetLock | None:
+def taker_of(observation: Observation, claim: LeaseClaim) -> AssetLock | None:
     """The AssetLock that is to take over from this acquisition, if there is one."""
-    takers = (lock for lock in observation.locks if taken_by(tenure, lock))
+    takers = (lock for lock in observation.locks if taken_by(claim, lock))
     ready = (lock for lock in takers if queue.may_be_granted(observation, lock))
-    return min((k for k in ready if k.metadata.uid != tenure.acquisition), key=queue.rank, default=None)
+    return min((k for k in ready if k.metadata.uid != claim.acquisition), key=queue.rank, default=None)
 
 
 def _handed_over(
-    observation: Observation, tenure: Tenure, gate: Gate, unfenceable: str | None
+    observation: Observation, claim: LeaseClaim, gate: Gate, unfenceable: str | None
 ) -> Ending | None:
     """Who is to take over ends the acquisition, but not before nobody else, nor a window, is in the way."""
-    taker, asset = taker_of(observation, tenure), observation.asset
+    taker, asset = taker_of(observation, claim), observation.asset
     if taker is None or taker.spec.holder is None or asset is None or unfenceable:
         return None
     if asset.metadata.deletion_timestamp is not None or gate.refusal(taker):
         return None
-    own = {tenure.acquisition, taker.metadata.uid}
+    own = {claim.acquisition, taker.metadata.uid}
     others = [
         observed
         for observed in observation.leases

@@ -54,7 +54,7 @@ def _show(situation: Situation) -> Decision | None:
 def _next_deadline(situation: Situation) -> datetime.datetime | None:
     """When time changes the decision. A deadline that has passed without a write is waiting for something else."""
     deadlines: list[datetime.datetime | None] = [*situation.patient.values()]
-    deadlines += [acquisition.tenure.deadline for acquisition in situation.standing]
+    deadlines += [acquisition.claim.deadline for acquisition in situation.active]
     if situation.observation.asset is not None:
         deadlines.append(break_glass.next_deadline(situation.observation.asset.status.broken_glass))
     deadlines.append(maintenance.next_deadline(situation))

@@ -19,7 +19,7 @@ Body: TypeAlias = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Happening:
+class Event:
     """Something to tell users about, as an Event, once its write has succeeded."""
 
     kind: str
@@ -30,7 +30,7 @@ class Happening:
     warning: bool = False
 
     @classmethod
-    def about(cls, subject: Asset | AssetLock, reason: str, note: str, *, warning: bool = False) -> Happening:
+    def about(cls, subject: Asset | AssetLock, reason: str, note: str, *, warning: bool = False) -> Event:
         """Something that happened to this very object."""
         meta = subject.metadata
         return cls(type(subject).__name__, meta.name, meta.uid, reason, note, warning)
@@ -96,7 +96,7 @@ class CreateLease:
     """Claim a slot that has no Lease."""
 
     body: Body
-    tells: tuple[Happening, ...] = ()
+    events: tuple[Event, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class ReplaceLease:
     """Claim, hand over or renew by compare-and-swap."""
 
     body: Body
-    tells: tuple[Happening, ...] = ()
+    events: tuple[Event, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class AnnounceOnLease:
 
     name: str
     patch: Body
-    tells: tuple[Happening, ...] = ()
+    events: tuple[Event, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class DeleteLease:
     name: str
     uid: str
     resource_version: str
-    tells: tuple[Happening, ...] = ()
+    events: tuple[Event, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class WriteAssetStatus:
     """Record holders, token, queue and conditions."""
 
     body: Body
-    tells: tuple[Happening, ...] = ()
+    events: tuple[Event, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class WriteLockStatus:
     """Announce, show the place in the queue, or end an AssetLock."""
 
     body: Body
-    tells: tuple[Happening, ...] = ()
+    events: tuple[Event, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class PatchTarget:
 
     target: ObservedTarget
     patch: Body
-    tells: tuple[Happening, ...] = ()
+    events: tuple[Event, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class PatchNamespace:
 
     namespace: ObservedNamespace
     patch: Body
-    tells: tuple[Happening, ...] = ()
+    events: tuple[Event, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class CreateLock:
     """Close an asset in the name of a maintenance window."""
 
     body: Body
-    tells: tuple[Happening, ...] = ()
+    events: tuple[Event, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class DeleteLock:
     name: str
     uid: str
     resource_version: str
-    tells: tuple[Happening, ...] = ()
+    events: tuple[Event, ...] = ()
 
 
 Write: TypeAlias = (

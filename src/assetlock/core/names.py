@@ -30,7 +30,7 @@ REVOKED_ANNOTATION = f"{GROUP}/revoked-by"
 BIND_TO_ANNOTATION = f"{GROUP}/bind-to"
 
 STAMP_SUFFIX = f".fence.{GROUP}/holders"
-GUARD_SUFFIX = f".guard.{GROUP}/targets"
+NAMESPACE_FENCE_SUFFIX = f".guard.{GROUP}/targets"
 
 TARGETS_POLICY = "assetlock-targets"
 """The ValidatingAdmissionPolicy that fences targets, and its binding."""
@@ -64,9 +64,9 @@ def stamp_key(asset: str, namespace: str) -> str:
     return f"{asset}.{namespace}{STAMP_SUFFIX}"
 
 
-def guard_key(asset: str, namespace: str) -> str:
+def namespace_fence_key(asset: str, namespace: str) -> str:
     """The annotation on a namespace by which an asset closes the subresources of its targets there."""
-    return f"{asset}.{namespace}{GUARD_SUFFIX}"
+    return f"{asset}.{namespace}{NAMESPACE_FENCE_SUFFIX}"
 
 
 PROBE_KEY = stamp_key("probe", OPERATOR_NAMESPACE)

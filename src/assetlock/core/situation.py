@@ -15,11 +15,11 @@ from assetlock.core.acquisition import (
     taken_by,
 )
 from assetlock.core.fence import namespace_fence
-from assetlock.core.fence.namespace_fence import Guard
+from assetlock.core.fence.namespace_fence import NamespaceFence
 from assetlock.core.fence.stamp import Stamp, stamp_of
 from assetlock.core.identity import Identity
 from assetlock.core.locks import queue
-from assetlock.core.locks.lease_claim import tenures_of
+from assetlock.core.locks.lease_claim import lease_claims_of
 from assetlock.core.locks.lock import acquisition_of, has_all, token_told
 from assetlock.core.observation import Observation, ObservedLease, ObservedNamespace, ObservedTarget
 from assetlock.core.windows import window_locks
@@ -48,12 +48,12 @@ class Situation:
     def acquisitions(self) -> list[Acquisition]:
         """All that the Leases record, over or not, by their first slots."""
         return [
-            acquired(self.observation, tenure, self.gate, unfenceable=self.unprotected)
-            for tenure in tenures_of(self.observation)
+            acquired(self.observation, claim, self.gate, unfenceable=self.unprotected)
+            for claim in lease_claims_of(self.observation)
         ]
 
     @functools.cached_property
-    def standing(self) -> list[Acquisition]:
+    def active(self) -> list[Acquisition]:
         """Those that are not over."""
         return [acquisition for acquisition in self.acquisitions if acquisition.ending is None]
 
@@ -63,12 +63,12 @@ class Situation:
 
         Who is on the Asset stays, even if the capacity was lowered since. The next ones come on as there is room.
         """
-        holders = [acquisition for acquisition in self.standing if acquisition.recorded]
-        for acquisition in self.standing:
+        holders = [acquisition for acquisition in self.active if acquisition.recorded]
+        for acquisition in self.active:
             if not acquisition.recorded and self._fits(acquisition, holders):
                 holders.append(acquisition)
         if self.observation.revocation is not None:
-            return [holder for holder in holders if not holder.tenure.withheld]
+            return [holder for holder in holders if not holder.claim.withheld]
         return holders
 
     def _fits(self, acquisition: Acquisition, holders: list[Acquisition]) -> bool:
@@ -77,14 +77,14 @@ class Situation:
         if acquisition.lock is not None and not self._has_the_others(acquisition.lock, acquisition):
             return False
         if acquisition.lock is not None and acquisition.exclusive:
-            lacking = lacks_slots(acquisition.lock, acquisition.tenure, self.observation.capacity)
+            lacking = lacks_slots(acquisition.lock, acquisition.claim, self.observation.capacity)
             return not holders and not lacking
         within = acquisition.primary.slot < self.observation.capacity
         return within and self.has_room(holders)
 
     def _has_the_others(self, lock: AssetLock, acquisition: Acquisition) -> bool:
         """Whether the lock has its other assets too, if it is for several."""
-        return has_all(lock, self.observation.name, acquisition.tenure.elsewhere)
+        return has_all(lock, self.observation.name, acquisition.claim.elsewhere)
 
     def has_room(self, holders: list[Acquisition]) -> bool:
         """Whether one more may hold beside these."""
@@ -98,7 +98,7 @@ class Situation:
     @functools.cached_property
     def collectors(self) -> list[Acquisition]:
         """AssetLocks that have Leases but not all that they need, those first in line first."""
-        collecting = [a for a in self.standing if a.lock is not None and a.id not in self.held]
+        collecting = [a for a in self.active if a.lock is not None and a.id not in self.held]
         return sorted(collecting, key=lambda a: queue.rank(a.lock) if a.lock else ())
 
     @functools.cached_property
@@ -107,18 +107,18 @@ class Situation:
         asset = self.observation.asset
         if asset is None or asset.metadata.deletion_timestamp is not None:
             return []
-        told = (a.lock for a in self.standing if a.lock is not None and a.id not in self.held)
+        told = (a.lock for a in self.active if a.lock is not None and a.id not in self.held)
         return [lock for lock in told if lock.status.state is LockState.HELD]
 
     @functools.cached_property
-    def in_vain(self) -> list[Acquisition]:
+    def overcommitted(self) -> list[Acquisition]:
         """Leases made by hand where there is no room: beyond the capacity, or beside an Exclusive holder."""
-        return [a for a in self.standing if a.by_hand and a.id not in self.held]
+        return [a for a in self.active if a.by_hand and a.id not in self.held]
 
     @functools.cached_property
     def vacant(self) -> dict[int, ObservedLease | None]:
         """The slots that nobody has, with the Lease that is left there, if one is. Not those that can't be taken."""
-        taken = {slot for acquisition in self.standing for slot in acquisition.tenure.slots}
+        taken = {slot for acquisition in self.active for slot in acquisition.claim.slots}
         leases = {observed.slot: observed for observed in self.observation.leases}
         slots = sorted({*range(self.observation.capacity), *leases} - taken)
         found = {slot: leases.get(slot) for slot in slots}
@@ -161,7 +161,7 @@ class Situation:
     def takes_nothing(self, lock: AssetLock) -> bool:
         """Whether the lock is to take over from one that does not have the asset."""
         return lock.spec.take_over is not None and not any(
-            a.id == acquisition_of(lock) or taken_by(a.tenure, lock) for a in self.acquisitions
+            a.id == acquisition_of(lock) or taken_by(a.claim, lock) for a in self.acquisitions
         )
 
     def given_up_by_pod(self, lock: AssetLock) -> Ending | None:
@@ -217,8 +217,8 @@ class Situation:
     @functools.cached_property
     def stray_token(self) -> int:
         """The highest token that was seen anywhere and that none of those who stand has."""
-        known = {a.token_announced for a in self.standing} | {
-            a.recorded.fencing_token for a in self.standing if a.recorded
+        known = {a.token_announced for a in self.active} | {
+            a.recorded.fencing_token for a in self.active if a.recorded
         }
         return max((token for token in [self.mark, *self._tokens_seen] if token not in known), default=0)
 
@@ -229,20 +229,20 @@ class Situation:
         guards = map(self.guard, self.observation.namespaces)
         guarded = [holder.token for found in guards if found for holder in found.holders]
         told = [self._told_by(lock) for lock in self.observation.locks]
-        return [0, *stamped, *guarded, *told, *(a.token_announced or 0 for a in self.standing)]
+        return [0, *stamped, *guarded, *told, *(a.token_announced or 0 for a in self.active)]
 
     def _told_by(self, lock: AssetLock) -> int:
         """The token on this asset that the lock has, or had."""
         return token_told(lock, self.observation.name) or lock.status.fencing_token or 0
 
     @functools.cached_property
-    def guard_key(self) -> str:
+    def namespace_fence_key(self) -> str:
         """The annotation that this asset's guards stand in."""
-        return names.guard_key(self.observation.name, self.observation.namespace)
+        return names.namespace_fence_key(self.observation.name, self.observation.namespace)
 
-    def guard(self, namespace: ObservedNamespace) -> Guard | None:
+    def guard(self, namespace: ObservedNamespace) -> NamespaceFence | None:
         """This asset's guard on the namespace, if it can be read."""
-        return namespace_fence.guard_of(namespace.annotations, self.guard_key)
+        return namespace_fence.namespace_fence_of(namespace.annotations, self.namespace_fence_key)
 
     def stamp(self, target: ObservedTarget) -> Stamp | None:
         """This asset's stamp on the target, if it counts: written for that very object, which has the label."""

@@ -190,7 +190,7 @@ def forge(attempt: Attempt) -> Request:
         return attempt.metadata(annotations={names.SETTER_ANNOTATION: f"{attempt.identity}x"})
     if attempt.thing is THE_NAMESPACE:
         guard = f"deployments.apps/app\n99 {attempt.identity}"
-        return attempt.metadata(annotations={names.guard_key(ASSET, NAMESPACE): guard})
+        return attempt.metadata(annotations={names.namespace_fence_key(ASSET, NAMESPACE): guard})
     _may_carry_stamp(attempt.thing)
     stamp = f"{attempt.now['metadata']['uid']}\n99 {attempt.identity}"
     marks = {"labels": {names.FENCED_LABEL: "true"}, "annotations": {attempt.stamp_key: stamp}}

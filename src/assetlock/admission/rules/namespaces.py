@@ -25,7 +25,7 @@ def kept(review: Review) -> Admitted:
     if names.BREAK_GLASS_GROUP in review.requester.groups:
         return Admitted()
     before, after = annotations_of(review.old), annotations_of(review.new)
-    ours = {key for key in before.keys() | after.keys() if key.endswith(names.GUARD_SUFFIX)}
+    ours = {key for key in before.keys() | after.keys() if key.endswith(names.NAMESPACE_FENCE_SUFFIX)}
     annotations = {key: before.get(key) for key in ours}
     labels = {names.GUARDED_LABEL: labels_of(review.old).get(names.GUARDED_LABEL)}
     metadata = metadata_of(review.new)

@@ -16,7 +16,7 @@ from assetlock.admission.rules.targets import Claim
 from assetlock.admission.verdict import Refused
 from assetlock.core import names
 from assetlock.core.fence import namespace_fence
-from assetlock.core.fence.namespace_fence import Guard
+from assetlock.core.fence.namespace_fence import NamespaceFence
 from assetlock.core.fence.stamp import Stamp
 
 
@@ -26,13 +26,17 @@ def claims_on(review: Review, annotations: Mapping[str, str]) -> tuple[Claim, ..
     return tuple(claim(key, found) for key, found in guards.items() if _closes(found, review))
 
 
-def guards_among(annotations: Mapping[str, str]) -> dict[str, Guard]:
+def guards_among(annotations: Mapping[str, str]) -> dict[str, NamespaceFence]:
     """The guards that can be read, by annotation."""
-    keys = sorted(key for key in annotations if key.endswith(names.GUARD_SUFFIX))
-    return {key: found for key in keys if (found := namespace_fence.guard_of(annotations, key)) is not None}
+    keys = sorted(key for key in annotations if key.endswith(names.NAMESPACE_FENCE_SUFFIX))
+    return {
+        key: found
+        for key in keys
+        if (found := namespace_fence.namespace_fence_of(annotations, key)) is not None
+    }
 
 
-def claim(key: str, found: Guard) -> Claim:
+def claim(key: str, found: NamespaceFence) -> Claim:
     """The asset's claim, as its stamp on the object would be."""
     namespace, asset = namespace_fence.asset_of(key)
     return Claim(names.stamp_key(asset, namespace), str(found), Stamp("", found.holders, found.exempt))
@@ -58,7 +62,7 @@ def refused(
     return verdict.not_now(refusal) if review.subresource == "eviction" else refusal
 
 
-def _closes(found: Guard, review: Review) -> bool:
+def _closes(found: NamespaceFence, review: Review) -> bool:
     return any(
         (target.resource, target.name) == (review.resource, review.name)
         and review.subresource in namespace_fence.ALWAYS.union(target.closed)

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Sign:
+class Activity:
     """A write by a holder."""
 
     requester: Requester
@@ -45,11 +45,11 @@ class Sign:
 class _Noted:
     """What is to be recorded of one asset."""
 
-    writes: dict[Identity, Sign] = dataclasses.field(default_factory=dict)
+    writes: dict[Identity, Activity] = dataclasses.field(default_factory=dict)
     broken: list[BrokenGlass] = dataclasses.field(default_factory=list)
 
 
-class SignRecorder:
+class ActivityRecorder:
     """Takes signs from the request handlers and records them from one task."""
 
     def __init__(
@@ -71,9 +71,9 @@ class SignRecorder:
         if noted is not None:
             writer = Identity(requester.username, requester.pod_uid)
             noted.writes.pop(writer, None)
-            noted.writes[writer] = Sign(requester, self._now())
+            noted.writes[writer] = Activity(requester, self._now())
 
-    def note_broken_glass(self, namespace: str, asset: str, broken: BrokenGlass) -> None:
+    def note_break_glass(self, namespace: str, asset: str, broken: BrokenGlass) -> None:
         """Take note of a write through the lock. Never waits, never fails."""
         noted = self._noted(namespace, asset)
         if noted is not None:
@@ -99,8 +99,8 @@ class SignRecorder:
     async def _record(self, namespace: str, asset: str, noted: _Noted) -> None:
         """The Asset before the Leases: these set off the operator's own write of it, which would be in the way."""
         await self._try(namespace, asset, self._mark(namespace, asset, noted))
-        for sign in noted.writes.values():
-            await self._try(namespace, asset, self._renew(namespace, asset, sign))
+        for activity in noted.writes.values():
+            await self._try(namespace, asset, self._renew(namespace, asset, activity))
 
     async def _try(self, namespace: str, asset: str, step: Awaitable[None]) -> None:
         try:
@@ -110,25 +110,25 @@ class SignRecorder:
         except Exception:
             log.exception("a write to asset %s/%s was not recorded", namespace, asset)
 
-    async def _renew(self, namespace: str, asset: str, sign: Sign) -> None:
+    async def _renew(self, namespace: str, asset: str, activity: Activity) -> None:
         """Renew what the requester holds there: of several Leases of one AssetLock the first renews all."""
         selector = f"{names.ASSET_LABEL}={asset}"
         leases = (await self._api.list(LEASES, namespace, label_selector=selector)).items
         done = set[str]()
         for lease in sorted(leases, key=lambda lease: names.slot_of(asset, lease["metadata"]["name"]) or 0):
             facts = lease_facts(lease)
-            if not sign.requester.is_one_with(facts.owner) or facts.lock in done:
+            if not activity.requester.is_one_with(facts.owner) or facts.lock in done:
                 continue
             if facts.lock is not None:
                 done.add(facts.lock)
-            await self._renew_one(namespace, lease, sign)
+            await self._renew_one(namespace, lease, activity)
 
-    async def _renew_one(self, namespace: str, lease: Object, sign: Sign) -> None:
+    async def _renew_one(self, namespace: str, lease: Object, activity: Activity) -> None:
         name = lease["metadata"]["name"]
         for _ in range(TRIES):
             try:
                 facts = lease_facts(lease)
-                if not facts.holder or not sign.requester.is_one_with(facts.owner):
+                if not facts.holder or not activity.requester.is_one_with(facts.owner):
                     return
                 if facts.lock is not None and not await self._extends(namespace, facts.lock):
                     return

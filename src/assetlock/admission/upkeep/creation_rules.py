@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from assetlock.admission.asset_cache import AssetView
+from assetlock.admission.asset_cache import AssetCache
 from assetlock.admission.upkeep.tls import CONFIGURATION
 from assetlock.core import names
 from assetlock.kube.api import Api
@@ -46,7 +46,7 @@ def rules_for(resources: Iterable[Resource]) -> list[dict[str, Any]]:
 class CreationRules:
     """Writes the rules into the webhook configuration as kinds come and go."""
 
-    def __init__(self, api: Api, view: AssetView) -> None:
+    def __init__(self, api: Api, view: AssetCache) -> None:
         self._api = api
         self._view = view
         self._discovery = Discovery(api)

@@ -11,7 +11,7 @@ from assetlock.controller.keys import AssetKey
 from assetlock.core.observation import Limits, Observation, ObservedLease, Revocation
 
 
-class Observing:
+class Observer:
     """Observes assets from the cache, in the operator's own time."""
 
     def __init__(

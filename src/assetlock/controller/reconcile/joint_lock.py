@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from assetlock.controller.cache.cache import Cache
-from assetlock.controller.cache.observer import Observing
+from assetlock.controller.cache.observer import Observer
 from assetlock.controller.clock import Clock
 from assetlock.controller.keys import AssetKey, LockKey
 from assetlock.controller.pods import Pods
-from assetlock.controller.reconcile.loop import Rounds
-from assetlock.controller.reconcile.writer import Writing
+from assetlock.controller.reconcile.loop import ReconcileLoop
+from assetlock.controller.reconcile.writer import Writer
 from assetlock.core.decision import Decision
 from assetlock.core.joint.decide import JointView, decide_together
 from assetlock.core.locks import queue
 from assetlock.core.locks.lock import assets_of, is_choosing, is_joint
 
 
-class Jointly:
+class JointLockReconciler:
     """Decides about locks over several assets what is not decided about each of the assets."""
 
-    def __init__(
-        self, cache: Cache, observing: Observing, writing: Writing, pods: Pods, clock: Clock
-    ) -> None:
+    def __init__(self, cache: Cache, observer: Observer, writer: Writer, pods: Pods, clock: Clock) -> None:
         self._cache = cache
-        self._observing = observing
+        self._observer = observer
         self._pods = pods
         self._clock = clock
-        self._rounds: Rounds[LockKey] = Rounds(writing, clock)
+        self._loop: ReconcileLoop[LockKey] = ReconcileLoop(writer, clock)
 
     async def reconcile(self, key: LockKey) -> float | None:
         """Do all that is to be done for the lock now.
@@ -38,7 +36,7 @@ class Jointly:
             view = self._view(key)
             return decide_together(view) if view is not None else None
 
-        return await self._rounds.play(key, decided)
+        return await self._loop.play(key, decided)
 
     def _view(self, key: LockKey) -> JointView | None:
         lock = self._cache.locks.get(key.namespace, key.name)
@@ -48,5 +46,5 @@ class Jointly:
         pods = self._pods.observe(key, queue.pods_to_watch([lock], ()))
         choosing = is_choosing(lock) and not queue.has_ended(lock)
         names = self._cache.selected_by(lock) if choosing else assets_of(lock)
-        observations = tuple(self._observing.observe(AssetKey(key.namespace, name)) for name in names)
+        observations = tuple(self._observer.observe(AssetKey(key.namespace, name)) for name in names)
         return JointView(self._clock.now(), key.namespace, lock, observations, pods)

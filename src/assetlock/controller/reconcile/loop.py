@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from assetlock.controller.clock import Clock, due
 from assetlock.controller.keys import AssetKey, LockKey
-from assetlock.controller.reconcile.writer import Writing
+from assetlock.controller.reconcile.writer import Writer
 from assetlock.core.decision import Decision
 
 MOST_ROUNDS = 50
@@ -19,11 +19,11 @@ LEISURE = 1.0
 Decided = TypeVar("Decided", AssetKey, LockKey)
 
 
-class Rounds(Generic[Decided]):
+class ReconcileLoop(Generic[Decided]):
     """Carries out what is decided about one thing after another."""
 
-    def __init__(self, writing: Writing, clock: Clock) -> None:
-        self._writing = writing
+    def __init__(self, writer: Writer, clock: Clock) -> None:
+        self._writer = writer
         self._clock = clock
         self._shown_at: dict[Decided, float] = {}
 
@@ -43,10 +43,10 @@ class Rounds(Generic[Decided]):
                 return rests_until if wake_at is None else min(rests_until, wake_at)
             if not decision.writes:
                 return wake_at
-            if not await self._writing.confirm(key, decision.confirm):
+            if not await self._writer.confirm(key, decision.confirm):
                 continue
             for write in decision.writes:
-                if not await self._writing.apply(key, write):
+                if not await self._writer.apply(key, write):
                     break
             if decision.leisurely:
                 self._shown_at[key] = self._clock.monotonic()

@@ -10,14 +10,14 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
 from assetlock.controller.cache.cache import Cache
-from assetlock.controller.cache.observer import Observing
+from assetlock.controller.cache.observer import Observer
 from assetlock.controller.clock import Clock
 from assetlock.controller.keys import AssetKey, Concerned, Key
 from assetlock.controller.namespaces import Namespaces
 from assetlock.controller.pods import Pods
-from assetlock.controller.reconcile.asset import Reconciler
-from assetlock.controller.reconcile.writer import Teller, Writing
-from assetlock.controller.target_rights import Permits
+from assetlock.controller.reconcile.asset import AssetReconciler
+from assetlock.controller.reconcile.writer import Publisher, Writer
+from assetlock.controller.target_rights import TargetRights
 from assetlock.controller.targets.targets import Targets
 from assetlock.core import names
 from assetlock.core.decision import Write
@@ -30,7 +30,7 @@ from assetlock.model.asset import Asset
 
 
 async def revoke(
-    api: Api, clock: Clock, key: AssetKey, by: str, teller: Teller, wrote: Callable[[Key, Write], None]
+    api: Api, clock: Clock, key: AssetKey, by: str, publisher: Publisher, wrote: Callable[[Key, Write], None]
 ) -> list[str]:
     """Make the holder's AssetLock terminal, clear the Lease, the Asset's holders, the stamps and the guards.
 
@@ -45,15 +45,15 @@ async def revoke(
         for watching in (targets, namespaces, pods):
             open_watches.push_async_callback(watching.close)
         await _look(api, cache, clock, key)
-        revocation = revocation_of(Observing(cache, clock, Limits()).observe(key), by)
-        reconciler = Reconciler(
+        revocation = revocation_of(Observer(cache, clock, Limits()).observe(key), by)
+        reconciler = AssetReconciler(
             cache,
-            Observing(cache, clock, Limits(), revocation=revocation),
-            Writing(api, cache, targets, namespaces, pods, clock, teller, changed=_nobody, wrote=wrote),
+            Observer(cache, clock, Limits(), revocation=revocation),
+            Writer(api, cache, targets, namespaces, pods, clock, publisher, changed=_nobody, wrote=wrote),
             targets,
             namespaces,
             pods,
-            Permits(api, discovery, clock, _nobody),
+            TargetRights(api, discovery, clock, _nobody),
             clock,
         )
         await reconciler.reconcile(key)
@@ -85,7 +85,10 @@ def _left(
     if asset is not None and asset.status.holders:
         yield f"{asset.status.holders[0].identity} got the lock meanwhile: an operator runs"
         return
-    stamp, guard = names.stamp_key(key.name, key.namespace), names.guard_key(key.name, key.namespace)
+    stamp, guard = (
+        names.stamp_key(key.name, key.namespace),
+        names.namespace_fence_key(key.name, key.namespace),
+    )
     for target in targets:
         if stamp in target.annotations:
             yield target.problem or f"{target.target.kind} {target.target.name} changes all the time"

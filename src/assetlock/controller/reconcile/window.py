@@ -17,7 +17,7 @@ LONGEST_SLEEP = 3600.0
 """Seconds after which it is looked at in any case: the wall clock may have been set."""
 
 
-class Windows:
+class WindowReconciler:
     """Shows of each window when it is active, and whether its assets are as it says."""
 
     def __init__(self, api: Api, cache: Cache, clock: Clock) -> None:

@@ -29,7 +29,7 @@ from assetlock.core.decision import (
     CreateLock,
     DeleteLease,
     DeleteLock,
-    Happening,
+    Event,
     PatchNamespace,
     PatchTarget,
     ReplaceLease,
@@ -45,10 +45,10 @@ from assetlock.model.asset import Target
 log = logging.getLogger(__name__)
 
 
-class Teller(Protocol):
+class Publisher(Protocol):
     """Publishes what happened; never raises and never waits."""
 
-    def tell(self, namespace: str, happening: Happening) -> None:
+    def tell(self, namespace: str, happening: Event) -> None:
         """Publish one happening."""
         ...
 
@@ -62,7 +62,7 @@ def log_write(key: Key, write: Write) -> None:
     log.info("wrote", extra={"asset": str(key), "write": _name(write)})
 
 
-class Writing:
+class Writer:
     """Confirms and writes. ``changed`` is told whom else it concerns, but for who has it done."""
 
     def __init__(
@@ -73,7 +73,7 @@ class Writing:
         namespaces: Namespaces,
         pods: Pods,
         clock: Clock,
-        teller: Teller,
+        publisher: Publisher,
         *,
         changed: Callable[[Concerned], None],
         wrote: Callable[[Key, Write], None] = log_write,
@@ -84,7 +84,7 @@ class Writing:
         self._namespaces = namespaces
         self._pods = pods
         self._clock = clock
-        self._teller = teller
+        self._publisher = publisher
         self._changed = changed
         self._wrote = wrote
 
@@ -140,8 +140,8 @@ class Writing:
                 raise NothingChanged(f"{_name(write)} left {new['metadata']['name']} as it was")
             return False
         self._wrote(key, write)
-        for happening in write.tells:
-            self._teller.tell(key.namespace, happening)
+        for happening in write.events:
+            self._publisher.tell(key.namespace, happening)
         return True
 
     def _hinders(self, key: Key, write: Write, why: str) -> bool:

@@ -23,7 +23,7 @@ _WITHOUT = {
 }
 
 
-class Wall:
+class FencePolicies:
     """Calls ``changed`` when a policy or its binding comes, changes or goes."""
 
     def __init__(self, api: Api, clock: Clock, changed: Callable[[], None]) -> None:

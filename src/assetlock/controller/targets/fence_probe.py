@@ -15,7 +15,7 @@ from collections.abc import Callable
 from assetlock.controller.clock import Clock
 from assetlock.controller.keys import AssetKey
 from assetlock.controller.targets.claims import Place
-from assetlock.controller.targets.fence_policies import Wall
+from assetlock.controller.targets.fence_policies import FencePolicies
 from assetlock.core import names
 from assetlock.core.fence.namespace_fence import ALWAYS
 from assetlock.core.fence.stamp import Stamp
@@ -49,13 +49,15 @@ class _Proof:
     asset: AssetKey
 
 
-class Proofs:
+class FenceProbe:
     """Remembers what was tried. ``changed`` is called with a place where the answer is another one than before."""
 
-    def __init__(self, api: Api, clock: Clock, wall: Wall, changed: Callable[[Place], None]) -> None:
+    def __init__(
+        self, api: Api, clock: Clock, policies: FencePolicies, changed: Callable[[Place], None]
+    ) -> None:
         self._api = api
         self._clock = clock
-        self._wall = wall
+        self._policies = policies
         self._changed = changed
         self._known: dict[Place, _Proof] = {}
         self._turns: defaultdict[Place, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -67,7 +69,7 @@ class Proofs:
 
         Raises NotTried when the object chosen for the trial is at fault, ApiError when nobody can tell now.
         """
-        missing = await self._wall.missing(subresources=bool(resource.subresources & ALWAYS))
+        missing = await self._policies.missing(subresources=bool(resource.subresources & ALWAYS))
         if missing:
             return missing
         known = self._known.get(place)
@@ -105,7 +107,7 @@ class Proofs:
         """Believe it for as long as the policy has been as it is: a change takes a moment to be in force."""
         now = self._clock.monotonic()
         longest = LONGEST_DOUBT if problem else LONGEST
-        until = now + min(longest, max(SHORTEST, now - self._wall.since))
+        until = now + min(longest, max(SHORTEST, now - self._policies.since))
         self._known[place] = _Proof(problem, until, key)
 
     async def _try(self, place: Place, resource: Resource, trial: ObservedTarget) -> str | None:

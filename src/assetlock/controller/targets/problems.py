@@ -23,7 +23,7 @@ class Problems:
         """This target can't be fenced for the asset, and why."""
         self._known.setdefault(key, {})[target] = (message, self._clock.monotonic() + RECHECK)
 
-    def standing(self, key: AssetKey, target: Target) -> str | None:
+    def current(self, key: AssetKey, target: Target) -> str | None:
         """Why the target can't be fenced; ``None`` when it is worth a try."""
         message, until = self._known.get(key, {}).get(target, (None, 0.0))
         if message is not None and until <= self._clock.monotonic():

@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from assetlock.controller.clock import Clock
 from assetlock.controller.keys import AssetKey
 from assetlock.controller.targets.claims import Claim, Claims, Place, stamping
-from assetlock.controller.targets.fence_policies import Wall
-from assetlock.controller.targets.fence_probe import NotTried, Proofs
+from assetlock.controller.targets.fence_policies import FencePolicies
+from assetlock.controller.targets.fence_probe import FenceProbe, NotTried
 from assetlock.controller.targets.objects import Raw, Selectors, annotations_of
 from assetlock.controller.targets.problems import Problems
 from assetlock.controller.targets.watches import Unwatchable, Watched, Watches
@@ -52,8 +52,10 @@ class Targets:
         self._trials = trials
         self._claims = Claims()
         self._problems = Problems(clock)
-        self._wall = Wall(api, clock, self._wall_changed)
-        self._proofs = Proofs(api, clock, self._wall, lambda place: self._tell(self._claims.in_place(place)))
+        self._policies = FencePolicies(api, clock, self._policies_changed)
+        self._probe = FenceProbe(
+            api, clock, self._policies, lambda place: self._tell(self._claims.in_place(place))
+        )
         self._watches = Watches(api, clock, self._object_changed)
         self._resources: dict[tuple[str, str], Resource] = {}
 
@@ -85,7 +87,7 @@ class Targets:
 
     def recheck_at(self, key: AssetKey) -> float | None:
         """When the first of what is known about the asset's targets is worth another try, on the monotonic clock."""
-        moments = (self._problems.recheck_at(key), self._proofs.recheck_at(key))
+        moments = (self._problems.recheck_at(key), self._probe.recheck_at(key))
         return min((moment for moment in moments if moment is not None), default=None)
 
     def resource_of(self, target: Target) -> Resource:
@@ -116,18 +118,18 @@ class Targets:
         for watched in self._watches:
             if not self._claims.is_claimed(watched.place) and not watched.objects.any_stamped:
                 self._watches.stop(watched.place)
-                self._proofs.forget(watched.place)
+                self._probe.forget(watched.place)
 
     async def close(self) -> None:
         """Stop all watches."""
         await self._watches.close()
-        await self._wall.close()
+        await self._policies.close()
 
     async def _observe_claimed(
         self, key: AssetKey, target: Target, claims: set[Claim]
     ) -> Sequence[ObservedTarget]:
         """The object that a target names, or those that it selects; ``claims`` takes what is claimed."""
-        problem = self._problems.standing(key, target)
+        problem = self._problems.current(key, target)
         if problem:
             return [ObservedTarget(target, problem=problem)]
         try:
@@ -156,7 +158,7 @@ class Targets:
     async def _observe_place(self, key: AssetKey, place: Place, claims: set[Claim]) -> ObservedTarget | None:
         """All that is in a place, if it can't be looked at. Of a kind that is not served there is nothing."""
         target = Target(api_version=place.api_version, kind=place.kind, namespace=place.namespace)
-        problem = self._problems.standing(key, target)
+        problem = self._problems.current(key, target)
         if problem is None:
             try:
                 await self._watch(key, target, None, claims)
@@ -187,7 +189,7 @@ class Targets:
         if trial is None or not self._trials:
             return found
         try:
-            problem = await self._proofs.problem(key, watched.place, watched.resource, trial)
+            problem = await self._probe.problem(key, watched.place, watched.resource, trial)
         except NotTried as error:
             self.problem(key, trial.target, str(error))
             return [self._unless_problem(key, each) for each in found]
@@ -212,7 +214,7 @@ class Targets:
 
     def _unless_problem(self, key: AssetKey, found: ObservedTarget) -> ObservedTarget:
         """An object whose problem stands is not looked at: it would only be tried again."""
-        problem = self._problems.standing(key, found.target)
+        problem = self._problems.current(key, found.target)
         return ObservedTarget(found.target, problem=problem, wanted=found.wanted) if problem else found
 
     def _strays(self, key: AssetKey, *, copies: bool) -> Iterator[ObservedTarget]:
@@ -234,8 +236,8 @@ class Targets:
         stamped = stamping(raw["metadata"]["uid"], annotations_of(raw)) if raw else ()
         self._tell(self._claims.on(place, name, selecting) | set(stamped))
 
-    def _wall_changed(self) -> None:
-        self._proofs.doubt()
+    def _policies_changed(self) -> None:
+        self._probe.doubt()
         self._tell(self._claims.assets())
 
     def _tell(self, assets: Iterable[AssetKey]) -> None:

@@ -47,10 +47,10 @@ def _may_be(locks: Collection[AssetLock]) -> bool:
 
 
 def _waiting(locks: Iterable[AssetLock]) -> Iterator[AssetLock]:
-    return (lock for lock in locks if lock.status.state is LockState.PENDING and _waits(lock))
+    return (lock for lock in locks if lock.status.state is LockState.PENDING and _deadlocks(lock))
 
 
-def _waits(lock: AssetLock) -> bool:
+def _deadlocks(lock: AssetLock) -> bool:
     """Whether it stands in line, and others behind it."""
     is_in_line = lock.metadata.deletion_timestamp is None and lock.spec.holder is not None
     return is_in_line and queue.waits_at_all(lock) and not steps_aside(lock)

@@ -47,7 +47,7 @@ class GuardedTarget:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Guard:
+class NamespaceFence:
     """What one asset closes in one namespace, and for whom it stays open."""
 
     targets: tuple[GuardedTarget, ...]
@@ -63,7 +63,7 @@ class Guard:
         return "\n".join([*map(str, self.targets), *holder_lines(self.holders, self.exempt)])
 
     @classmethod
-    def parse(cls, text: str) -> Guard:
+    def parse(cls, text: str) -> NamespaceFence:
         """Read what ``str`` wrote; raises ValueError for anything else."""
         lines = text.split("\n")
         first = next((n for n, line in enumerate(lines) if line[:1].isdecimal()), len(lines))
@@ -88,19 +88,19 @@ def unguardable(target: ObservedTarget) -> str | None:
 
 def is_left_over(namespace: ObservedNamespace) -> bool:
     """Whether the namespace carries the label although nothing in it is closed."""
-    is_guarded = any(key.endswith(names.GUARD_SUFFIX) for key in namespace.annotations)
+    is_guarded = any(key.endswith(names.NAMESPACE_FENCE_SUFFIX) for key in namespace.annotations)
     return names.GUARDED_LABEL in namespace.labels and not is_guarded
 
 
-def guard_of(annotations: Mapping[str, str], key: str) -> Guard | None:
+def namespace_fence_of(annotations: Mapping[str, str], key: str) -> NamespaceFence | None:
     """The guard under ``key`` if there is one and it can be read."""
     try:
-        return Guard.parse(annotations[key])
+        return NamespaceFence.parse(annotations[key])
     except (KeyError, ValueError):
         return None
 
 
 def asset_of(key: str) -> tuple[str, str]:
     """Namespace and name of the asset that such an annotation belongs to."""
-    name, _, namespace = key.removesuffix(names.GUARD_SUFFIX).partition(".")
+    name, _, namespace = key.removesuffix(names.NAMESPACE_FENCE_SUFFIX).partition(".")
     return namespace, name

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assetlock.core.joint.progress import Stage, Standing
+from assetlock.core.joint.progress import Progress, Stage
 from assetlock.core.locks.lock import CLOSED
 from assetlock.core.selection import described
 from assetlock.model.assetlock import AssetLock
@@ -21,44 +21,38 @@ def wanted(lock: AssetLock) -> int:
     return lock.spec.count or 1
 
 
-def choice(lock: AssetLock, standings: Sequence[Standing]) -> list[str] | None:
+def choice(lock: AssetLock, progress: Sequence[Progress]) -> list[str] | None:
     """The assets to take: first those that nobody else waits for. ``None`` while there are too few."""
-    ready = [standing.situation for standing in standings if standing.stage is Stage.READY]
+    ready = [each.situation for each in progress if each.stage is Stage.READY]
     if len(ready) < wanted(lock):
         return None
     ready.sort(key=lambda situation: (len(situation.waiters), situation.observation.name))
     return sorted(situation.observation.name for situation in ready[: wanted(lock)])
 
 
-def may_soon(lock: AssetLock, standings: Sequence[Standing]) -> bool:
+def may_soon(lock: AssetLock, progress: Sequence[Progress]) -> bool:
     """Whether there are enough as soon as what is over there has been put away."""
-    soon = [standing for standing in standings if standing.stage is not Stage.BLOCKED]
+    soon = [each for each in progress if each.stage is not Stage.BLOCKED]
     return len(soon) >= wanted(lock)
 
 
-def refusal(lock: AssetLock, standings: Sequence[Standing]) -> Refusal:
+def refusal(lock: AssetLock, progress: Sequence[Progress]) -> Refusal:
     """Reason and message: why there are too few to choose from."""
     selector, count = lock.spec.asset_selector, wanted(lock)
     selected = (
         f"{described(selector)!r} selects" if selector and described(selector) else "assetSelector selects"
     )
-    if len(standings) < count:
-        few = (
-            "no asset"
-            if not standings
-            else "one asset"
-            if len(standings) == 1
-            else f"{len(standings)} assets"
-        )
+    if len(progress) < count:
+        few = "no asset" if not progress else "one asset" if len(progress) == 1 else f"{len(progress)} assets"
         return "TooFewAssets", f"{selected} {few} in this namespace, and {_counted(count)} wanted"
-    blocked = [standing for standing in standings if standing.stage is Stage.BLOCKED]
-    open_ones = [standing for standing in standings if standing.refusal[0] not in CLOSED]
-    free = len(standings) - len(blocked)
+    blocked = [each for each in progress if each.stage is Stage.BLOCKED]
+    open_ones = [each for each in progress if each.refusal[0] not in CLOSED]
+    free = len(progress) - len(blocked)
     told = next((s for s in blocked if len(open_ones) >= count and s in open_ones), blocked[0])
     reason, message = told.refusal
     return (
         reason,
-        f"{free} of {len(standings)} selected assets are free, and {_counted(count)} wanted; {message}",
+        f"{free} of {len(progress)} selected assets are free, and {_counted(count)} wanted; {message}",
     )
 
 

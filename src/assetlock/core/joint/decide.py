@@ -26,7 +26,7 @@ from assetlock.core.decision import (
 )
 from assetlock.core.joint import choosing
 from assetlock.core.joint.choosing import Refusal
-from assetlock.core.joint.progress import Stage, Standing, standing_of
+from assetlock.core.joint.progress import Progress, Stage, progress_of
 from assetlock.core.locks import queue
 from assetlock.core.locks.lock import CLOSED, is_choosing, lock_uid
 from assetlock.core.observation import Observation
@@ -74,9 +74,9 @@ class JointView:
         return tuple(map(Situation, self.observations))
 
     @functools.cached_property
-    def standings(self) -> tuple[Standing, ...]:
+    def progress(self) -> tuple[Progress, ...]:
         """How far the lock has come on each of its assets."""
-        return tuple(standing_of(situation, self.lock) for situation in self.situations)
+        return tuple(progress_of(situation, self.lock) for situation in self.situations)
 
     @functools.cached_property
     def lasts(self) -> datetime.timedelta:
@@ -97,7 +97,7 @@ def decide_together(view: JointView) -> Decision:
         return Decision(confirm=confirm, writes=(ending.finish(view.anywhere, lock, withdrawn),))
     if is_choosing(lock):
         return _choose(view)
-    blocked = [standing for standing in view.standings if standing.stage is Stage.BLOCKED]
+    blocked = [each for each in view.progress if each.stage is Stage.BLOCKED]
     if blocked:
         refusal = _refusal(blocked)
         return (
@@ -105,41 +105,41 @@ def decide_together(view: JointView) -> Decision:
             or _give_back(view, blocked)
             or _show_pending(view, refusal, blocked)
         )
-    if any(standing.stage is Stage.CLEARING for standing in view.standings):
+    if any(each.stage is Stage.CLEARING for each in view.progress):
         return Decision()
-    ready = [standing for standing in view.standings if standing.stage is Stage.READY]
+    ready = [each for each in view.progress if each.stage is Stage.READY]
     return _take(view, ready) if ready else Decision()
 
 
 def _choose(view: JointView) -> Decision:
     """Write down which assets it is to be, if there are enough that could be taken now."""
     lock = view.lock
-    chosen = choosing.choice(lock, view.standings)
+    chosen = choosing.choice(lock, view.progress)
     if chosen is not None:
         status = lock_status.fenced(view.anywhere, lock, [LockedAsset(name=name) for name in chosen])
         return Decision(confirm=confirm_alive(lock), writes=(_write(view, status),))
-    if choosing.may_soon(lock, view.standings):
+    if choosing.may_soon(lock, view.progress):
         return Decision()
-    blocked = [standing for standing in view.standings if standing.stage is Stage.BLOCKED]
-    refusal = choosing.refusal(lock, view.standings)
+    blocked = [each for each in view.progress if each.stage is Stage.BLOCKED]
+    refusal = choosing.refusal(lock, view.progress)
     return _fail(view, refusal, blocked) or _show_pending(view, refusal, blocked)
 
 
-def _take(view: JointView, ready: list[Standing]) -> Decision:
+def _take(view: JointView, ready: list[Progress]) -> Decision:
     """Claim what the lock does not have yet; what can't be had after all ends the list of writes."""
     writes: list[CreateLease | ReplaceLease] = []
     confirm: list[Confirmation] = [*confirm_alive(view.lock)]
-    for standing in ready:
-        situation = standing.situation
-        left = [observed for slot in standing.slots if (observed := situation.vacant[slot])]
+    for each in ready:
+        situation = each.situation
+        left = [observed for slot in each.slots if (observed := situation.vacant[slot])]
         confirm += confirm_ended(situation, left)
-        for slot in standing.slots:
+        for slot in each.slots:
             body = lease_bodies.claimed(situation.observation, slot, view.lock, lasts=view.lasts)
             writes.append(ReplaceLease(body) if situation.vacant[slot] else CreateLease(body))
     return Decision(confirm=tuple(confirm), writes=tuple(writes))
 
 
-def _fail(view: JointView, refusal: Refusal, blocked: list[Standing]) -> Decision | None:
+def _fail(view: JointView, refusal: Refusal, blocked: list[Progress]) -> Decision | None:
     """A lock that does not wait, or has waited long enough, is not had."""
     if not ending.has_no_time_left(view.anywhere.observation, view.lock):
         return None
@@ -148,25 +148,25 @@ def _fail(view: JointView, refusal: Refusal, blocked: list[Standing]) -> Decisio
     return Decision(confirm=confirm, writes=(ending.finish(view.anywhere, view.lock, failed),))
 
 
-def _give_back(view: JointView, blocked: list[Standing]) -> Decision | None:
+def _give_back(view: JointView, blocked: list[Progress]) -> Decision | None:
     """Whatever the lock has taken in vain is nobody's from this write on."""
-    if not any(standing.own for standing in view.standings) and view.lock.spec.asset_selector is None:
+    if not any(each.own for each in view.progress) and view.lock.spec.asset_selector is None:
         return None
     status = lock_status.given_back(view.anywhere, view.lock)
     return Decision(confirm=_confirm_blocked(blocked[0]), writes=(_write(view, status),))
 
 
-def _confirm_blocked(standing: Standing) -> tuple[Confirmation, ...]:
+def _confirm_blocked(each: Progress) -> tuple[Confirmation, ...]:
     """Nobody is turned away for what is not so any more."""
-    observation = standing.situation.observation
+    observation = each.situation.observation
     if observation.asset is None:
         return (ConfirmAsset(None, observation.name),)
-    return confirm_slots(standing.situation, range(observation.capacity))
+    return confirm_slots(each.situation, range(observation.capacity))
 
 
-def _show_pending(view: JointView, refusal: Refusal, blocked: list[Standing]) -> Decision:
+def _show_pending(view: JointView, refusal: Refusal, blocked: list[Progress]) -> Decision:
     lock = view.lock
-    situations = [standing.situation for standing in blocked] or [view.anywhere]
+    situations = [each.situation for each in blocked] or [view.anywhere]
     situation = (min if is_choosing(lock) else max)(situations, key=lambda one: _place(one, lock))
     position = _place(situation, lock)
     status = lock_status.pending(situation, lock, position, refusal)
@@ -195,9 +195,9 @@ def _place(situation: Situation, lock: AssetLock) -> int:
     return next(ahead, 1)
 
 
-def _refusal(blocked: list[Standing]) -> Refusal:
+def _refusal(blocked: list[Progress]) -> Refusal:
     """Reason and message for all: an asset that is closed is named before those that somebody has."""
-    refusals = [standing.refusal for standing in blocked]
+    refusals = [each.refusal for each in blocked]
     reason, message = next((each for each in refusals if each[0] in CLOSED), refusals[0])
     others = len(blocked) - 1
     more = f"; {others} more of its assets can't be had either" if others else ""
@@ -206,8 +206,8 @@ def _refusal(blocked: list[Standing]) -> Refusal:
 
 def _renew(view: JointView) -> Decision | None:
     """A changed ``ttl``, policy or maintenance window starts a new term, on the first asset for all of them."""
-    first = view.standings[0].own
-    if first is None or term.are_right(view.observations, view.lock, first.tenure):
+    first = view.progress[0].own
+    if first is None or term.are_right(view.observations, view.lock, first.claim):
         return None
     body = lease_bodies.renewed(view.observations[0], first, view.lock, view.lasts)
     return Decision(writes=(ReplaceLease(body),))
@@ -216,11 +216,11 @@ def _renew(view: JointView) -> Decision | None:
 def _show_held(view: JointView) -> Decision | None:
     """Until when it is held is for the asset to say where that is over first."""
     lock = view.lock
-    held = [(s.situation, s.own, s.own.recorded) for s in view.standings if s.own and s.own.recorded]
-    if len(held) < len(view.standings):
+    held = [(s.situation, s.own, s.own.recorded) for s in view.progress if s.own and s.own.recorded]
+    if len(held) < len(view.progress):
         return None
     told = [LockedAsset(name=s.observation.name, fencing_token=r.fencing_token) for s, _, r in held]
-    situation, own, recorded = min(held, key=lambda one: one[1].tenure.expires or _NEVER)
+    situation, own, recorded = min(held, key=lambda one: one[1].claim.expires or _NEVER)
     entry = holder_entry(own, recorded.fencing_token)
     entry = entry.model_copy(update={"acquire_time": lock.status.acquire_time})
     status = lock_status.held(situation, own, lock, entry, told)
@@ -244,7 +244,7 @@ def _forget(view: JointView) -> Decision:
 def _has_left(situation: Situation, lock: AssetLock) -> bool:
     """Whether anything of it, or kept after it, is still on an asset."""
     return any(
-        a.tenure.lock_name is not None and lock_uid(a.id) == lock.metadata.uid for a in situation.acquisitions
+        a.claim.lock_name is not None and lock_uid(a.id) == lock.metadata.uid for a in situation.acquisitions
     )
 
 

@@ -26,7 +26,7 @@ class Stage(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Standing:
+class Progress:
     """How far a lock has come on one asset; ``refusal`` is reason and message when it is blocked.
 
     ``slots`` are those that it is to claim there, ``own`` what it has there by now.
@@ -39,21 +39,21 @@ class Standing:
     refusal: tuple[str, str] = ("", "")
 
 
-def standing_of(situation: Situation, lock: AssetLock) -> Standing:
+def progress_of(situation: Situation, lock: AssetLock) -> Progress:
     """Where the lock stands on the asset of this situation."""
-    own = next((a for a in situation.standing if a.id == acquisition_of(lock)), None)
+    own = next((a for a in situation.active if a.id == acquisition_of(lock)), None)
     if own is not None and own.recorded:
-        return Standing(situation, Stage.TAKEN, own)
+        return Progress(situation, Stage.TAKEN, own)
     refusal = _closed(situation, lock)
-    if own is not None and not refusal and not lacks_slots(lock, own.tenure, situation.observation.capacity):
-        return Standing(situation, Stage.TAKEN, own)
+    if own is not None and not refusal and not lacks_slots(lock, own.claim, situation.observation.capacity):
+        return Progress(situation, Stage.TAKEN, own)
     if refusal is None and (ending.end_locks(situation) or quarantine.withhold(situation)):
-        return Standing(situation, Stage.CLEARING, own)
+        return Progress(situation, Stage.CLEARING, own)
     refusal = refusal or _preceded(situation, lock)
     if refusal is None and (slots := within_reach(situation, lock)):
-        return Standing(situation, Stage.READY, own, tuple(slots))
+        return Progress(situation, Stage.READY, own, tuple(slots))
     reason, message = refusal or lock_status.waiting_for(situation, lock)
-    return Standing(situation, Stage.BLOCKED, own, refusal=(reason, _on_asset(situation, reason, message)))
+    return Progress(situation, Stage.BLOCKED, own, refusal=(reason, _on_asset(situation, reason, message)))
 
 
 def _closed(situation: Situation, lock: AssetLock) -> tuple[str, str] | None:

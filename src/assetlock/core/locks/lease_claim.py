@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import math
 from collections.abc import Iterable
 
 from assetlock.core import names
 from assetlock.core.identity import QUARANTINE, Identity, owner_of
 from assetlock.core.locks.lock import acquisition_of, asset_of
-from assetlock.core.observation import Limits, Observation, ObservedLease
-from assetlock.core.windows.calendar import LONGEST
+from assetlock.core.locks.ttl import default_ttl, lock_delay, longest_ttl
+from assetlock.core.observation import Observation, ObservedLease
 from assetlock.model.asset import Asset
 from assetlock.model.assetlock import AssetLock
 from assetlock.model.durations import parse_duration
@@ -32,7 +31,7 @@ WITHHELD = ".withheld"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Tenure:
+class LeaseClaim:
     """One acquisition: its id, whose it is, its Leases by slot, and its times.
 
     ``lock_name`` is ``None`` for a hand-made Lease. ``elsewhere`` are its Leases on other assets. ``term`` is the
@@ -63,16 +62,16 @@ class Tenure:
         return [observed.slot for observed in self.leases]
 
 
-def tenures_of(observation: Observation) -> list[Tenure]:
+def lease_claims_of(observation: Observation) -> list[LeaseClaim]:
     """The acquisitions that the Leases record, expired or not, by their first slots."""
     found: dict[str, list[ObservedLease]] = {}
     for observed in sorted(observation.leases, key=lambda observed: observed.slot):
         if observed.lease.spec.holder_identity:
             found.setdefault(acquisition_id(observed), []).append(observed)
-    return [_tenure(observation, acquisition, leases) for acquisition, leases in found.items()]
+    return [_claim(observation, acquisition, leases) for acquisition, leases in found.items()]
 
 
-def _tenure(observation: Observation, acquisition: str, leases: list[ObservedLease]) -> Tenure:
+def _claim(observation: Observation, acquisition: str, leases: list[ObservedLease]) -> LeaseClaim:
     elsewhere = observation.elsewhere.get(acquisition, ())
     in_order = sorted((*leases, *elsewhere), key=lambda one: (asset_of(one.lease), one.slot))
     term = max(in_order, key=_renewed)
@@ -84,7 +83,7 @@ def _tenure(observation: Observation, acquisition: str, leases: list[ObservedLea
     longest = _longest_hold(observation.asset, acquisition, since)
     last = longest if longest and not (lock and lock.spec.mode == "Maintenance") else ends
     expires = None if withheld and identity == QUARANTINE else min(ends, last)
-    return Tenure(
+    return LeaseClaim(
         acquisition=acquisition,
         identity=identity,
         lock_name=annotations.get(names.LOCK_ANNOTATION),
@@ -137,31 +136,6 @@ def acquisition_id(observed: ObservedLease) -> str:
     told = stamped or f"{lease.metadata.uid}.{lease.spec.lease_transitions or 0}.{lease.spec.holder_identity}"
     ours = {names.LOCK_ANNOTATION, names.WITHHELD_ANNOTATION} & lease.metadata.annotations.keys()
     return told if ours else f"{told}.{observed.slot}"
-
-
-def effective_ttl(lock: AssetLock, asset: Asset | None, limits: Limits) -> datetime.timedelta:
-    """How long a term of this lock lasts: as asked, within what asset and operator allow, in whole seconds."""
-    asked = parse_duration(lock.spec.ttl) if lock.spec.ttl else default_ttl(asset, limits)
-    longest = longest_ttl(asset, limits, lock)
-    return datetime.timedelta(seconds=max(1, math.ceil(min(asked, longest).total_seconds())))
-
-
-def default_ttl(asset: Asset | None, limits: Limits) -> datetime.timedelta:
-    """How long a lock lasts that says nothing about it."""
-    return parse_duration(asset.spec.default_ttl) if asset and asset.spec.default_ttl else limits.default_ttl
-
-
-def longest_ttl(asset: Asset | None, limits: Limits, lock: AssetLock | None = None) -> datetime.timedelta:
-    """The longest term that asset and operator allow. People's locks for maintenance may be of any length."""
-    if lock is not None and lock.spec.mode == "Maintenance":
-        return LONGEST
-    own = parse_duration(asset.spec.max_ttl) if asset and asset.spec.max_ttl else limits.longest_ttl
-    return min(own, limits.longest_ttl)
-
-
-def lock_delay(asset: Asset | None) -> datetime.timedelta:
-    """How long nobody gets the asset after a lock was not released by its holder."""
-    return parse_duration(asset.spec.lock_delay) if asset and asset.spec.lock_delay else datetime.timedelta()
 
 
 def _duration(

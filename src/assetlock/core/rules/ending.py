@@ -12,7 +12,7 @@ from assetlock.core.decision import (
     ConfirmPod,
     Decision,
     DeleteLock,
-    Happening,
+    Event,
     WriteLockStatus,
 )
 from assetlock.core.locks import queue
@@ -52,7 +52,7 @@ def _confirm_ending(
     situation: Situation, acquisition: Acquisition, ending: Ending
 ) -> tuple[Confirmation, ...]:
     if ending.reason in ("Expired", "Quarantined"):
-        return confirm_leases((*acquisition.tenure.leases, *acquisition.tenure.elsewhere))
+        return confirm_leases((*acquisition.claim.leases, *acquisition.claim.elsewhere))
     if ending.reason == "AssetDeleted":
         return (ConfirmAsset(None),)
     if ending.pod is not None:
@@ -152,9 +152,9 @@ def forget_at(lock: AssetLock) -> datetime.datetime | None:
 def finish(situation: Situation, lock: AssetLock, ending: Ending) -> WriteLockStatus:
     """The write that makes an AssetLock terminal."""
     bad = ending.state is not LockState.RELEASED
-    told = Happening.about(lock, str(ending.state), ending.message, warning=bad)
+    told = Event.about(lock, str(ending.state), ending.message, warning=bad)
     status = lock_status.finished(situation, lock, ending)
-    return WriteLockStatus(lock_status.body(situation, lock, status), tells=(told,))
+    return WriteLockStatus(lock_status.body(situation, lock, status), events=(told,))
 
 
 def _may_be_announced(lock: AssetLock, recorded: Collection[str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from assetlock.core import names
 from assetlock.core.decision import Body, ConfirmAsset, Confirmation, Decision, PatchNamespace
 from assetlock.core.fence import namespace_fence
-from assetlock.core.fence.namespace_fence import Guard, GuardedTarget
+from assetlock.core.fence.namespace_fence import GuardedTarget, NamespaceFence
 from assetlock.core.observation import ObservedNamespace, ObservedTarget
 from assetlock.core.rules import stamping
 from assetlock.core.rules.live_reads import confirm_readmission, confirm_recorded
@@ -42,9 +42,9 @@ def take_down(situation: Situation) -> Decision | None:
     asset = situation.observation.asset
     version = asset.metadata.resource_version if asset else None
     writes = tuple(
-        PatchNamespace(space, _patch(space, labels={}, annotations={situation.guard_key: None}))
+        PatchNamespace(space, _patch(space, labels={}, annotations={situation.namespace_fence_key: None}))
         for space in situation.observation.namespaces
-        if situation.guard_key in space.annotations and _wanted(situation, space) is None
+        if situation.namespace_fence_key in space.annotations and _wanted(situation, space) is None
     )
     confirm = () if situation.holders else (ConfirmAsset(version),)
     return Decision(confirm=confirm, writes=writes) if writes else None
@@ -57,13 +57,13 @@ def _missing(situation: Situation, space: ObservedNamespace) -> PatchNamespace |
         labels[names.GUARDED_LABEL] = "true"
     wanted, present = _wanted(situation, space), situation.guard(space)
     if wanted is not None and present != wanted and (present is None or present.token <= situation.mark):
-        annotations[situation.guard_key] = str(wanted)
+        annotations[situation.namespace_fence_key] = str(wanted)
     if not labels and not annotations:
         return None
     return PatchNamespace(space, _patch(space, labels=labels, annotations=annotations))
 
 
-def _wanted(situation: Situation, space: ObservedNamespace) -> Guard | None:
+def _wanted(situation: Situation, space: ObservedNamespace) -> NamespaceFence | None:
     """The guard that belongs on the namespace now; ``None`` for none.
 
     A target that is made anew under its name is guarded already; what can't be looked at for a while stays closed.
@@ -78,7 +78,7 @@ def _wanted(situation: Situation, space: ObservedNamespace) -> Guard | None:
     is_foreign = space.name != situation.observation.namespace and any(target.uid for target in there)
     if not holders or not (lines or is_foreign):
         return None
-    return Guard(tuple(sorted(lines, key=str)), holders, exempt)
+    return NamespaceFence(tuple(sorted(lines, key=str)), holders, exempt)
 
 
 def _line(situation: Situation, target: ObservedTarget) -> GuardedTarget:

@@ -19,7 +19,7 @@ from assetlock.core.decision import (
     CreateLease,
     Decision,
     DeleteLease,
-    Happening,
+    Event,
     ReplaceLease,
     WriteLockStatus,
 )
@@ -78,7 +78,7 @@ def _claims(situation: Situation) -> Iterator[tuple[AssetLock, list[int], Observ
     for holder in situation.holders:
         lacking = [slot for slot in range(situation.observation.capacity) if slot in situation.vacant]
         if holder.lock is not None and holder.exclusive and lacking:
-            yield holder.lock, lacking, holder.tenure.term
+            yield holder.lock, lacking, holder.claim.term
     for lock in situation.waiters:
         if situation.gate.refusal(lock):
             continue
@@ -104,7 +104,7 @@ def within_reach(situation: Situation, lock: AssetLock) -> list[int]:
         return (
             [min(vacant, key=lambda slot: (situation.vacant[slot] is None, slot))] if vacant and room else []
         )
-    own = next((a.tenure.slots for a in situation.collectors if a.id == acquisition_of(lock)), [])
+    own = next((a.claim.slots for a in situation.collectors if a.id == acquisition_of(lock)), [])
     suffices = not situation.holders and len({*vacant, *own}) >= situation.observation.capacity
     collects = queue.waits_at_all(lock) and not is_joint(lock)
     return vacant if suffices or collects else []
@@ -121,7 +121,7 @@ def _give_back(situation: Situation) -> Decision | None:
     others = {lock.metadata.uid for lock in waiters} - {first.metadata.uid if first else ""}
     for collector in situation.collectors:
         if asset is not None and collector.id in others:
-            freed = tuple(_freeing(situation, observed) for observed in collector.tenure.leases)
+            freed = tuple(_freeing(situation, observed) for observed in collector.claim.leases)
             return Decision(confirm=(ConfirmAsset(asset.metadata.resource_version),), writes=freed)
     return None
 
@@ -129,8 +129,8 @@ def _give_back(situation: Situation) -> Decision | None:
 def _freeing(situation: Situation, observed: ObservedLease) -> DeleteLease | ReplaceLease:
     meta, told = observed.lease.metadata, _told_of_expiry(situation, observed)
     if lease_bodies.is_kept(observed.lease):
-        return ReplaceLease(lease_bodies.freed(situation.observation, observed), tells=told)
-    return DeleteLease(observed.name, meta.uid, meta.resource_version, tells=told)
+        return ReplaceLease(lease_bodies.freed(situation.observation, observed), events=told)
+    return DeleteLease(observed.name, meta.uid, meta.resource_version, events=told)
 
 
 def record(situation: Situation) -> Decision | None:
@@ -178,22 +178,22 @@ def announce(situation: Situation) -> Decision | None:
     entry, holder = min(untold, key=lambda pair: pair[0].fencing_token)
     confirm = confirm_absent(situation)
     if holder.lock is None:
-        told = Happening.about(asset, "Locked", f"locked by {entry.identity}, token {entry.fencing_token}")
+        told = Event.about(asset, "Locked", f"locked by {entry.identity}, token {entry.fencing_token}")
         patch = lease_bodies.announcement(holder.primary.lease, entry.fencing_token)
-        return Decision(confirm, writes=(AnnounceOnLease(holder.primary.name, patch, tells=(told,)),))
+        return Decision(confirm, writes=(AnnounceOnLease(holder.primary.name, patch, events=(told,)),))
     note = f"asset {situation.observation.name} locked for {entry.identity}, token {entry.fencing_token}"
-    locked = Happening.about(asset, "Locked", f"{note} ({holder.lock.metadata.name})")
+    locked = Event.about(asset, "Locked", f"{note} ({holder.lock.metadata.name})")
     fenced = tell(holder.lock, situation.observation.name, entry.fencing_token)
     if is_joint(holder.lock) and not is_whole(holder.lock, fenced):
         status = lock_status.fenced(situation, holder.lock, fenced)
         body = lock_status.body(situation, holder.lock, status)
-        return Decision(confirm, writes=(WriteLockStatus(body, tells=(locked,)),))
+        return Decision(confirm, writes=(WriteLockStatus(body, events=(locked,)),))
     if is_joint(holder.lock):
         note = f"assets {', '.join(assets_of(holder.lock))} locked for {entry.identity}"
     status = lock_status.held(situation, holder, holder.lock, entry, fenced)
     body = lock_status.body(situation, holder.lock, status)
-    tells = (Happening.about(holder.lock, "Acquired", note), locked)
-    return Decision(confirm, writes=(WriteLockStatus(body, tells=tells),))
+    events = (Event.about(holder.lock, "Acquired", note), locked)
+    return Decision(confirm, writes=(WriteLockStatus(body, events=events),))
 
 
 def _may_be_told(situation: Situation, holder: Acquisition) -> bool:
@@ -207,7 +207,7 @@ def renew(situation: Situation) -> Decision | None:
     for holder in situation.holders:
         if holder.lock is None or is_joint(holder.lock):
             continue
-        if not term.is_right(observation, holder.lock, holder.tenure):
+        if not term.is_right(observation, holder.lock, holder.claim):
             return Decision(writes=(ReplaceLease(lease_bodies.renewed(observation, holder, holder.lock)),))
     return None
 
@@ -218,14 +218,14 @@ def confirm_alive(lock: AssetLock) -> tuple[ConfirmPod, ...]:
     return (ConfirmPod(pod, ended=False),) if pod else ()
 
 
-def _told_of_expiry(situation: Situation, observed: ObservedLease) -> tuple[Happening, ...]:
+def _told_of_expiry(situation: Situation, observed: ObservedLease) -> tuple[Event, ...]:
     asset = situation.observation.asset
     ended = (a for a in situation.acquisitions if a.by_hand and a.primary is observed)
     for acquisition in ended:
-        whose, ending = f"the Lease of {acquisition.tenure.identity.username}", acquisition.ending
+        whose, ending = f"the Lease of {acquisition.claim.identity.username}", acquisition.ending
         if asset and ending and ending.pod is not None:
-            return (Happening.about(asset, ending.reason, f"{whose} was released: {ending.message}"),)
+            return (Event.about(asset, ending.reason, f"{whose} was released: {ending.message}"),)
         if asset and ending:
             reason = "LeaseRevoked" if ending.reason == "Revoked" else "LeaseExpired"
-            return (Happening.about(asset, reason, f"{whose} was {ending.message}", warning=True),)
+            return (Event.about(asset, reason, f"{whose} was {ending.message}", warning=True),)
     return ()

@@ -95,7 +95,7 @@ def renewed(
 
     It begins now or, where a clock that was ahead of ours has written the last one, right after that.
     """
-    observed, held = acquisition.primary, acquisition.tenure
+    observed, held = acquisition.primary, acquisition.claim
     old = observed.lease.spec
     known = (each.lease.spec.renew_time for each in (*held.leases, *held.elsewhere))
     later = (min(time, _LAST) + _RESOLUTION for time in known if time is not None)

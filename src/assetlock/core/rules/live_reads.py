@@ -42,7 +42,7 @@ def confirm_leases(leases: Iterable[ObservedLease]) -> tuple[ConfirmLease, ...]:
 def confirm_not_over(holders: Iterable[Acquisition]) -> tuple[ConfirmLease, ...]:
     """Who was announced had all of it; if something lacks now, perhaps the Lease has ended unseen."""
     told = (holder for holder in holders if holder.token_announced is not None)
-    return tuple(confirmation for holder in told for confirmation in confirm_leases(holder.tenure.leases))
+    return tuple(confirmation for holder in told for confirmation in confirm_leases(holder.claim.leases))
 
 
 def confirm_readmission(
@@ -91,12 +91,12 @@ def confirm_ended(
 ) -> tuple[ConfirmLockGone | ConfirmPod, ...]:
     """Whoever had these Leases has lost them: AssetLocks that are not known, and pods, are looked for."""
     slots = {observed.slot for observed in leases}
-    ended = (a for a in situation.acquisitions if slots & set(a.tenure.slots))
+    ended = (a for a in situation.acquisitions if slots & set(a.claim.slots))
     return tuple(confirmation for acquisition in ended for confirmation in _confirm_end(acquisition))
 
 
 def _confirm_end(acquisition: Acquisition) -> tuple[ConfirmLockGone | ConfirmPod, ...]:
-    ending, name = acquisition.ending, acquisition.tenure.lock_name
+    ending, name = acquisition.ending, acquisition.claim.lock_name
     if ending is not None and ending.pod is not None:
         return (ConfirmPod(ending.pod, ended=True),)
     if ending is None or ending.confirmed or name is None:

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from assetlock.core.acquisition import HOLDER_FAILED, Acquisition
 from assetlock.core.decision import Body, CreateLease, Decision, ReplaceLease
 from assetlock.core.identity import LOCK_DELAY, QUARANTINE, Identity
-from assetlock.core.locks import lease_claim
 from assetlock.core.locks.lock import acquisition_of
+from assetlock.core.locks.ttl import lock_delay
 from assetlock.core.rules import lease_bodies
 from assetlock.core.situation import Situation
 from assetlock.core.status.asset import holder_entry
@@ -50,7 +50,7 @@ def _kept(situation: Situation) -> Iterator[tuple[int, Body]]:
         why = _why(situation, acquisition)
         if why is not None:
             former = acquisition.recorded or holder_entry(acquisition, 0)
-            left = [slot for slot in acquisition.tenure.slots if slot in situation.vacant]
+            left = [slot for slot in acquisition.claim.slots if slot in situation.vacant]
             yield from _bodies(situation, former, left, why)
 
 
@@ -76,8 +76,8 @@ def _bodies(
 
 
 def _why(situation: Situation, acquisition: Acquisition) -> Withholding | None:
-    ending, deadline = acquisition.ending, acquisition.tenure.deadline
-    if ending is None or acquisition.tenure.withheld:
+    ending, deadline = acquisition.ending, acquisition.claim.deadline
+    if ending is None or acquisition.claim.withheld:
         return None
     if acquisition.lock is not None:
         return _why_after(situation, acquisition.lock)
@@ -107,6 +107,6 @@ def _is_followed_by_delay(state: LockState, reason: str) -> bool:
 
 def _delay(situation: Situation, began: datetime.datetime) -> Withholding | None:
     """What is left of it; a time in a record counts only as far as it is past."""
-    now, lasts = situation.observation.now, lease_claim.lock_delay(situation.observation.asset)
+    now, lasts = situation.observation.now, lock_delay(situation.observation.asset)
     began = min(began, now)
     return Withholding(LOCK_DELAY, began, lasts) if began + lasts > now else None

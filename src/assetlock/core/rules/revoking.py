@@ -17,7 +17,7 @@ def revocation_of(observation: Observation, by: str) -> Revocation:
     ended = (
         each.id
         for each in acquisitions
-        if each.tenure.identity != LOCK_DELAY and not _only_collects(each, observation.capacity)
+        if each.claim.identity != LOCK_DELAY and not _only_collects(each, observation.capacity)
     )
     return Revocation(by, frozenset(ended))
 
@@ -26,4 +26,4 @@ def _only_collects(acquisition: Acquisition, capacity: int) -> bool:
     lock = acquisition.lock
     if lock is None or acquisition.recorded is not None or acquisition.token_announced is not None:
         return False
-    return lacks_slots(lock, acquisition.tenure, capacity)
+    return lacks_slots(lock, acquisition.claim, capacity)

@@ -9,7 +9,7 @@ from assetlock.core.decision import (
     ConfirmAsset,
     Confirmation,
     Decision,
-    Happening,
+    Event,
     PatchTarget,
 )
 from assetlock.core.fence.stamp import Stamp, StampedHolder
@@ -76,9 +76,9 @@ def admitted(situation: Situation) -> tuple[tuple[StampedHolder, ...], tuple[str
 
 def _identities(holder: Acquisition) -> list[Identity]:
     """Whom the fence lets write for a holder. One for maintenance is only told of, and its maintainers write."""
-    lock, username = holder.lock, holder.tenure.identity.username
+    lock, username = holder.lock, holder.claim.identity.username
     if lock is None or lock.spec.mode != "Maintenance":
-        return [holder.tenure.identity]
+        return [holder.claim.identity]
     why = f": {' '.join(lock.spec.reason.split())}" if lock.spec.reason else ""
     told = Identity(f"{username}{why}", MAINTENANCE)
     return [told, *map(Identity.of, lock.spec.maintainers)]
@@ -93,7 +93,7 @@ def clear(situation: Situation) -> Decision | None:
     if situation.holders:
         return None
     if asset is not None and asset.status.holders:
-        told = Happening.about(asset, "Unlocked", "the lock is free")
+        told = Event.about(asset, "Unlocked", "the lock is free")
         status = asset_status.status_of(situation, [], situation.token_in_use)
         slots = sorted({slot for holder in asset.status.holders for slot in holder.slots})
         confirm = (*confirm_slots(situation, slots), *confirm_former_gone(situation))

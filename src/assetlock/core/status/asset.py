@@ -8,10 +8,10 @@ from typing import Literal
 
 from assetlock.core import names
 from assetlock.core.acquisition import Acquisition
-from assetlock.core.decision import Happening, WriteAssetStatus
+from assetlock.core.decision import Event, WriteAssetStatus
 from assetlock.core.fence import break_glass
 from assetlock.core.identity import QUARANTINE
-from assetlock.core.locks.lease_claim import Tenure
+from assetlock.core.locks.lease_claim import LeaseClaim
 from assetlock.core.locks.lock import is_choosing
 from assetlock.core.locks.queue import SHOWN
 from assetlock.core.messages import shortened
@@ -26,11 +26,11 @@ from assetlock.model.conditions import Condition
 MOST_DENIED_SHOWN = 5
 
 
-def write(situation: Situation, status: AssetStatus, *tells: Happening) -> WriteAssetStatus:
+def write(situation: Situation, status: AssetStatus, *events: Event) -> WriteAssetStatus:
     """Give the Asset this status, and tell what is new in it."""
     asset = _asset(situation)
     body = reporting.body(asset, status, situation.observation.namespace)
-    return WriteAssetStatus(body, tells=(*tells, *overcommitted.news(asset, status)))
+    return WriteAssetStatus(body, events=(*events, *overcommitted.news(asset, status)))
 
 
 def status_of(situation: Situation, holders: Sequence[Holder], token: int) -> AssetStatus:
@@ -55,7 +55,7 @@ def status_of(situation: Situation, holders: Sequence[Holder], token: int) -> As
 
 def holder_entry(acquisition: Acquisition, token: int) -> Holder:
     """The entry in the Asset's status, which is its stamp, for whoever has these Leases."""
-    held, lock, doubt = acquisition.tenure, acquisition.lock, acquisition.fate.doubt
+    held, lock, doubt = acquisition.claim, acquisition.lock, acquisition.fate.doubt
     if lock is not None:
         pod_name = lock.spec.holder.pod_name if lock.spec.holder else None
     else:
@@ -80,11 +80,11 @@ def holder_entry(acquisition: Acquisition, token: int) -> Holder:
 
 def _acquired_at(acquisition: Acquisition) -> datetime.datetime:
     """Once it is recorded it moves no further ahead, whatever is written into the Lease."""
-    since, recorded = reporting.whole_second(acquisition.tenure.since), acquisition.recorded
+    since, recorded = reporting.whole_second(acquisition.claim.since), acquisition.recorded
     return min(since, recorded.acquire_time) if recorded and recorded.acquire_time else since
 
 
-def _withheld_for(held: Tenure) -> str | None:
+def _withheld_for(held: LeaseClaim) -> str | None:
     if not held.withheld:
         return None
     if held.identity == QUARANTINE:

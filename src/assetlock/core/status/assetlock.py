@@ -8,8 +8,8 @@ from typing import Any
 from assetlock.core.acquisition import Acquisition, Ending
 from assetlock.core.decision import Body
 from assetlock.core.identity import QUARANTINE
-from assetlock.core.locks import lease_claim
 from assetlock.core.locks.lock import acquisition_of, is_joint
+from assetlock.core.locks.ttl import effective_ttl, longest_ttl
 from assetlock.core.situation import Situation
 from assetlock.core.status import reporting
 from assetlock.model.asset import Holder
@@ -124,7 +124,7 @@ def waiting_for(situation: Situation, lock: AssetLock) -> tuple[str, str]:
         return situation.obstacle
     if refusal := situation.gate.refusal(lock):
         return refusal
-    present = [a for a in situation.standing if a.id != acquisition_of(lock)]
+    present = [a for a in situation.active if a.id != acquisition_of(lock)]
     if present:
         named = [_told(acquisition) for acquisition in present[:NAMED]]
         more = f" and {len(present) - NAMED} more" if len(present) > NAMED else ""
@@ -141,7 +141,7 @@ def waiting_for(situation: Situation, lock: AssetLock) -> tuple[str, str]:
 
 def waits_for(situation: Situation, lock: AssetLock, position: int) -> str | None:
     """Those who come before the lock in short: who has the asset, then who is ahead in line."""
-    having = [a.tenure for a in situation.standing if a.id != acquisition_of(lock)]
+    having = [a.claim for a in situation.active if a.id != acquisition_of(lock)]
     ahead = situation.waiters[: min(position - 1, NAMED)]
     named = [f"{held.identity.username} ({held.lock_name or 'by hand'})" for held in having[:NAMED]]
     named += [f"{reporting.username(waiter)} ({waiter.metadata.name})" for waiter in ahead]
@@ -157,14 +157,14 @@ def _tokens(lock: AssetLock, holder: Holder, told: Sequence[LockedAsset]) -> str
 
 def _why_taken(present: Sequence[Acquisition]) -> str:
     """The reason, in a word, why those who have the asset do not give it up."""
-    kept = {acquisition.tenure.identity for acquisition in present if acquisition.tenure.withheld}
-    if not all(acquisition.tenure.withheld for acquisition in present):
+    kept = {acquisition.claim.identity for acquisition in present if acquisition.claim.withheld}
+    if not all(acquisition.claim.withheld for acquisition in present):
         return "Locked"
     return "Quarantined" if QUARANTINE in kept else "LockDelay"
 
 
 def _told(acquisition: Acquisition) -> str:
-    held, doubt = acquisition.tenure, acquisition.fate.doubt
+    held, doubt = acquisition.claim, acquisition.fate.doubt
     name = held.lock_name or ("its lockDelay" if held.withheld else "a Lease made by hand")
     until = f", until {format_time(held.expires)}" if held.expires else ""
     unsure = f"; {doubt[1]}, so it keeps the lock until then" if doubt else ""
@@ -173,10 +173,10 @@ def _told(acquisition: Acquisition) -> str:
 
 def _clipped(situation: Situation, acquisition: Acquisition, lock: AssetLock) -> str:
     observation = situation.observation
-    longest = lease_claim.longest_ttl(observation.asset, observation.limits, lock)
-    ttl = lease_claim.effective_ttl(lock, observation.asset, observation.limits)
+    longest = longest_ttl(observation.asset, observation.limits, lock)
+    ttl = effective_ttl(lock, observation.asset, observation.limits)
     asked = lock.spec.ttl
-    if observation.asset and observation.asset.spec.max_hold and acquisition.tenure.capped:
+    if observation.asset and observation.asset.spec.max_hold and acquisition.claim.capped:
         return f"; maxHold {observation.asset.spec.max_hold} ends it then, however often it is renewed"
     if not asked or parse_duration(asked) <= longest:
         return ""

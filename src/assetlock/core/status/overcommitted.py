@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assetlock.core.acquisition import Acquisition
-from assetlock.core.decision import Happening
+from assetlock.core.decision import Event
 from assetlock.core.messages import shortened
 from assetlock.core.situation import Situation
 from assetlock.core.status import reporting
@@ -18,24 +18,26 @@ NAMED = 3
 
 def condition(situation: Situation, asset: Asset) -> dict[str, reporting.Told]:
     """What is to be said of them; nothing while there are none and never were any."""
-    if not situation.in_vain:
+    if not situation.overcommitted:
         return reporting.gone(asset, OVERCOMMITTED, "AllHold")
-    told = "; ".join(_why(situation, acquisition) for acquisition in situation.in_vain[:NAMED])
-    more = f"; and {len(situation.in_vain) - NAMED} more" if len(situation.in_vain) > NAMED else ""
+    told = "; ".join(_why(situation, acquisition) for acquisition in situation.overcommitted[:NAMED])
+    more = (
+        f"; and {len(situation.overcommitted) - NAMED} more" if len(situation.overcommitted) > NAMED else ""
+    )
     return {OVERCOMMITTED: ("True", "LeaseHoldsNothing", f"{told}{more}")}
 
 
-def news(asset: Asset, status: AssetStatus) -> tuple[Happening, ...]:
+def news(asset: Asset, status: AssetStatus) -> tuple[Event, ...]:
     """The Event that goes with a status that says of other Leases than before that they hold nothing."""
     said, now = (find_condition(each.conditions, OVERCOMMITTED) for each in (asset.status, status))
     if now is None or now.status != "True" or (said is not None and said.message == now.message):
         return ()
-    return (Happening.about(asset, now.reason, now.message, warning=True),)
+    return (Event.about(asset, now.reason, now.message, warning=True),)
 
 
 def _why(situation: Situation, acquisition: Acquisition) -> str:
     lease, capacity = acquisition.primary, situation.observation.capacity
-    whose = f"Lease {lease.name} of {shortened(acquisition.tenure.identity.username)} holds nothing"
+    whose = f"Lease {lease.name} of {shortened(acquisition.claim.identity.username)} holds nothing"
     if lease.slot >= capacity:
         return (
             f"{whose}: the asset's capacity is {capacity}, so there is no slot {lease.slot}; delete the Lease"

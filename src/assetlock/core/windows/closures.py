@@ -85,7 +85,7 @@ class Closure:
         return "; ".join(dict.fromkeys(reasons))[:1024] or None
 
 
-class Closings:
+class Closures:
     """When an asset is closed. Pure: it knows the windows and is asked about moments."""
 
     def __init__(self, asset: Asset | None, windows: Iterable[MaintenanceWindow]) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from assetlock.core.locks import lease_claim
+from assetlock.core.locks.ttl import effective_ttl
 from assetlock.core.messages import shortened
 from assetlock.core.observation import Observation
 from assetlock.core.windows import window_locks
-from assetlock.core.windows.closures import Closings, Closure
+from assetlock.core.windows.closures import Closure, Closures
 from assetlock.model.assetlock import AssetLock
 from assetlock.model.times import format_time
 
@@ -19,7 +19,7 @@ class Gate:
 
     def __init__(self, observation: Observation) -> None:
         self._observation = observation
-        self.closings = Closings(observation.asset, observation.windows)
+        self.closings = Closures(observation.asset, observation.windows)
         self.closure = self.closings.at(observation.now)
 
     @property
@@ -37,7 +37,7 @@ class Gate:
         if following is None or following.since is None or not following.lead_time:
             return None
         now = self._observation.now
-        asked = lease_claim.effective_ttl(lock, self._observation.asset, self._observation.limits)
+        asked = effective_ttl(lock, self._observation.asset, self._observation.limits)
         if now + asked <= following.since or now < following.since - following.lead_time:
             return None
         return "Maintenance", _too_late(following)

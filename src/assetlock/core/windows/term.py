@@ -9,11 +9,11 @@ import datetime
 import math
 from collections.abc import Sequence
 
-from assetlock.core.locks import lease_claim
-from assetlock.core.locks.lease_claim import Tenure
+from assetlock.core.locks.lease_claim import LeaseClaim
+from assetlock.core.locks.ttl import effective_ttl
 from assetlock.core.observation import Observation
 from assetlock.core.windows.calendar import LONGEST
-from assetlock.core.windows.closures import Closings
+from assetlock.core.windows.closures import Closures
 from assetlock.core.windows.window_locks import is_windows
 from assetlock.model.assetlock import AssetLock
 
@@ -27,12 +27,12 @@ def length(observation: Observation, lock: AssetLock) -> datetime.timedelta:
     """How long a term of this lock lasts that begins now, in whole seconds."""
     if is_windows(lock):
         return datetime.timedelta(seconds=math.ceil(_until_open(observation).total_seconds()))
-    asked = lease_claim.effective_ttl(lock, observation.asset, observation.limits)
+    asked = effective_ttl(lock, observation.asset, observation.limits)
     closes = closes_at(observation, lock)
     return asked if closes is None else _in_seconds(min(asked, closes - observation.now))
 
 
-def is_right(observation: Observation, lock: AssetLock, held: Tenure) -> bool:
+def is_right(observation: Observation, lock: AssetLock, held: LeaseClaim) -> bool:
     """Whether the present term of a holder is as it ought to be; if not, a new one begins."""
     remaining = held.term_ends - observation.now
     if is_windows(lock):
@@ -41,9 +41,9 @@ def is_right(observation: Observation, lock: AssetLock, held: Tenure) -> bool:
     return are_right([observation], lock, held)
 
 
-def are_right(observations: Sequence[Observation], lock: AssetLock, held: Tenure) -> bool:
+def are_right(observations: Sequence[Observation], lock: AssetLock, held: LeaseClaim) -> bool:
     """The same for a lock over several assets, of which the strictest counts. A window's lock is never that."""
-    asked = min(lease_claim.effective_ttl(lock, each.asset, each.limits) for each in observations)
+    asked = min(effective_ttl(lock, each.asset, each.limits) for each in observations)
     if held.term.lease.spec.lease_duration_seconds == int(asked.total_seconds()):
         return True
     if any(_is_closed(observation, lock) for observation in observations):
@@ -56,17 +56,17 @@ def closes_at(observation: Observation, lock: AssetLock) -> datetime.datetime | 
     """When the asset is closed next for such a lock; ``None`` if that is not known, or past."""
     if lock.spec.mode == "Maintenance" or not observation.windows:
         return None
-    return Closings(observation.asset, observation.windows).next(observation.now)
+    return Closures(observation.asset, observation.windows).next(observation.now)
 
 
 def _is_closed(observation: Observation, lock: AssetLock) -> bool:
     if lock.spec.mode == "Maintenance" or not observation.windows:
         return False
-    return Closings(observation.asset, observation.windows).at(observation.now) is not None
+    return Closures(observation.asset, observation.windows).at(observation.now) is not None
 
 
 def _until_open(observation: Observation) -> datetime.timedelta:
-    closure = Closings(observation.asset, observation.windows).at(observation.now)
+    closure = Closures(observation.asset, observation.windows).at(observation.now)
     if closure is None:
         return _LEAST
     return min(closure.until - observation.now, LONGEST) if closure.until else LONGEST
