@@ -117,7 +117,7 @@ def test_a_colleague_takes_maintenance_over_in_one_write(world: World) -> None:
     assert (world.state("quiet"), world.state("takeover")) == ("Revoked", "Held")
 
 
-def test_nobody_is_sent_away_where_nothing_can_be_fenced(world: World) -> None:
+def test_nobody_is_revoked_where_nothing_can_be_fenced(world: World) -> None:
     world.ask("first", ttl="1h")
     world.settle()
     world.problems["app"] = "no room for the stamp"

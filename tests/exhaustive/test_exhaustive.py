@@ -118,7 +118,7 @@ def test_a_window_that_closes_nothing_is_found(other_rules: pytest.MonkeyPatch) 
 
 
 def test_a_window_that_waits_where_it_is_to_revoke_is_found(other_rules: pytest.MonkeyPatch) -> None:
-    other_rules.setattr(acquisition, "_sent_away", lambda *_: None)
+    other_rules.setattr(acquisition, "_revoked", lambda *_: None)
     with pytest.raises(Found, match="the window never closes the asset"):
         explore(
             MIXES["an Exclusive lock that is held, a Lease made by hand, and a window that revokes"],

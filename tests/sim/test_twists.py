@@ -57,8 +57,8 @@ def no_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Gate, "refusal", lambda *_: None)
 
 
-def nobody_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acquisition, "_sent_away", lambda *_: None)
+def nobody_revoked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acquisition, "_revoked", lambda *_: None)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def nobody_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
         (Twist.PODS, no_look_at_nodes, "ended with a pod that lives"),
         (Twist.TAKE_OVER, no_heirs, "to who was not to take over"),
         (Twist.WINDOWS, no_windows, "was granted ['vm'], closed by freeze"),
-        (Twist.WINDOWS, nobody_sent_away, "still held vm, closed by freeze"),
+        (Twist.WINDOWS, nobody_revoked, "still held vm, closed by freeze"),
     ],
 )
 def test_a_rule_that_is_not_kept_is_noticed(
