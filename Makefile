@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup controlplane helm demo test lint format bench sim exhaustive chaos restarts mutants matrix fuzz \
+.PHONY: help setup controlplane helm demo test lint format bench sim exhaustive nightly chaos restarts mutants matrix fuzz \
   crds manifests lock clean
 
 help:  ## List the targets
@@ -47,9 +47,15 @@ format: setup  ## Format, and mend what can be mended
 bench: controlplane  ## Measure, each figure beside its yardstick; writes build/bench.json
 	$(BIN)/python -m benchmarks
 
-sim: setup  ## Play schedules in virtual time: SEEDS=2000, or one again: SEED=7
+sim: setup  ## Play schedules in virtual time: SEEDS=2000 START=0 and all that ever failed, or one again: SEED=7
 	$(BIN)/python -m tests.sim.run $(if $(SEED),--seed $(SEED) --with '$(WITH)' --mute '$(MUTE)',\
-	  --seeds $(or $(SEEDS),500) --processes $(WORKERS))
+	  --start $(or $(START),0) --seeds $(or $(SEEDS),500) --failed-once --processes $(WORKERS))
+
+nightly: controlplane  ## All that takes hours: new schedules, every planted bug, chaos, and a hundred kills
+	$(MAKE) sim START=$$(date +%Y%m%d)00000 SEEDS=20000
+	$(MAKE) mutants
+	$(MAKE) chaos MINUTES=10
+	$(MAKE) restarts KILLS=100
 
 exhaustive: setup  ## Visit every state that the decision can lead to within DEPTH=12 steps
 	$(BIN)/python -m tests.exhaustive.run --depth $(or $(DEPTH),12)

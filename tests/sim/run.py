@@ -13,9 +13,11 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Iterable, Sequence
 
 from tests.sim import shrinking
 from tests.sim.plan import Plan
+from tests.sim.seeds import FAILED_ONCE
 from tests.sim.shrinking import Failure, Schedule, smallest
 from tests.sim.story import play, schedule_of
 from tests.sim.world import Broken
@@ -61,6 +63,7 @@ def main() -> int:
     parser.add_argument("--mute", default="", help="without these faults: operator-0/1:3.7")
     parser.add_argument("--seeds", type=int, default=1000, help="how many (default: %(default)s)")
     parser.add_argument("--start", type=int, default=0, help="the first of them (default: %(default)s)")
+    parser.add_argument("--failed-once", action="store_true", help="and every seed that has ever failed")
     parser.add_argument("--processes", type=int, default=1, help="play side by side (default: %(default)s)")
     parser.add_argument("--no-shrink", action="store_true", help="report failures as they are")
     parser.add_argument("--first", action="store_true", help="stop at the first failure")
@@ -69,7 +72,9 @@ def main() -> int:
     if options.seed is not None:
         plan = shrinking.changed(Plan.of(options.seed), options.changes)
         return _again(Schedule(options.seed, plan, shrinking.muted(options.mute)))
-    seeds = range(options.start, options.start + options.seeds)
+    seeds: list[int] = [*range(options.start, options.start + options.seeds)]
+    if options.failed_once:
+        seeds += [seed for seed in FAILED_ONCE if seed not in seeds]
     return _many(seeds, processes=options.processes, shrinking=not options.no_shrink, first=options.first)
 
 
@@ -84,7 +89,7 @@ def _again(schedule: Schedule) -> int:
     return 0
 
 
-def _many(seeds: range, *, processes: int, shrinking: bool, first: bool) -> int:
+def _many(seeds: Sequence[int], *, processes: int, shrinking: bool, first: bool) -> int:
     tally = Tally()
     portions = [seeds[start : start + PORTION] for start in range(0, len(seeds), PORTION)]
     played = functools.partial(played_all, shrinking=shrinking, first=first)
@@ -100,7 +105,7 @@ def _many(seeds: range, *, processes: int, shrinking: bool, first: bool) -> int:
     return 1 if tally.failures else 0
 
 
-def played_all(seeds: range, *, shrinking: bool = True, first: bool = False) -> Tally:
+def played_all(seeds: Iterable[int], *, shrinking: bool = True, first: bool = False) -> Tally:
     """Play these; `first`: up to the first failure. Failures come made small, and ready to be read."""
     logging.disable(logging.WARNING)
     tally, began = Tally(), time.process_time()
