@@ -44,8 +44,8 @@ format: setup  ## Format, and mend what can be mended
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-bench: controlplane  ## Measure, each figure beside its yardstick; writes build/bench.json
-	$(BIN)/python -m benchmarks
+bench: controlplane  ## Measure, each figure beside its yardstick; writes build/bench.json: ONLY="grant handover" for some
+	$(BIN)/python -m benchmarks $(ONLY)
 
 sim: setup  ## Play schedules in virtual time: SEEDS=2000 START=0 and all that ever failed, or one again: SEED=7
 	$(BIN)/python -m tests.sim.run $(if $(SEED),--seed $(SEED) --with '$(WITH)' --mute '$(MUTE)',\

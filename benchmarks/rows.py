@@ -65,34 +65,59 @@ class Row:
             "median": self.samples.median,
             "p99": self.samples.p99,
             "unit": self.unit,
-            "yardstick": {"name": self.yardstick.name, "value": self.yardstick.median},
+            "yardstick": {
+                "name": self.yardstick.name,
+                "value": self.yardstick.median,
+                "p99": self.yardstick.p99,
+            },
             "ratio": self.ratio,
             "bar": f"{self.bound} {self.bar:g}",
             "ok": self.ok,
         }
 
 
-def show(rows: Sequence[Row]) -> None:
+@dataclasses.dataclass(frozen=True, slots=True)
+class Failure:
+    """A scenario that could not measure what it was to, and why."""
+
+    name: str
+    reason: str
+    ok: bool = False
+
+    def as_json(self) -> dict[str, object]:
+        """As it stands in ``build/bench.json``."""
+        return {"name": self.name, "ok": False, "reason": self.reason}
+
+
+def show(rows: Sequence[Row | Failure]) -> None:
     """Print the table."""
     table = Table(title="assetlock, beside its yardsticks")
-    for heading in ("what", "median", "p99", "unit", "yardstick", "its median", "ratio", "bar", ""):
+    for heading in ("what", "median", "p99", "unit", "yardstick", "median", "p99", "ratio", "bar", ""):
         table.add_column(heading)
     for row in rows:
-        table.add_row(
-            row.name,
-            f"{row.samples.median:.2f}",
-            f"{row.samples.p99:.2f}",
-            row.unit,
-            row.yardstick.name,
-            f"{row.yardstick.median:.2f}",
-            f"{row.ratio:.2f}",
-            f"{row.bound} {row.bar:g}",
-            "ok" if row.ok else "MISSED",
-        )
-    Console(width=140).print(table)
+        if isinstance(row, Failure):
+            table.add_row(row.name, *["-"] * 8, f"FAILED: {row.reason}")
+        else:
+            table.add_row(*_cells(row))
+    Console(width=150).print(table)
 
 
-def save(rows: Sequence[Row], path: pathlib.Path) -> None:
+def _cells(row: Row) -> Sequence[str]:
+    return (
+        row.name,
+        f"{row.samples.median:.2f}",
+        f"{row.samples.p99:.2f}",
+        row.unit,
+        row.yardstick.name,
+        f"{row.yardstick.median:.2f}",
+        f"{row.yardstick.p99:.2f}",
+        f"{row.ratio:.2f}",
+        f"{row.bound} {row.bar:g}",
+        "ok" if row.ok else "MISSED",
+    )
+
+
+def save(rows: Sequence[Row | Failure], path: pathlib.Path) -> None:
     """Write the JSON file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps([row.as_json() for row in rows], indent=1) + "\n", encoding="utf-8")

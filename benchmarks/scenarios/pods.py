@@ -6,10 +6,13 @@ import asyncio
 import itertools
 import statistics
 import time
+from collections.abc import AsyncGenerator
 
 from assetlock.kube.resources import PODS, Object
 from benchmarks.bench import NAMESPACE, Bench
+from benchmarks.registry import scenario
 from benchmarks.rows import Row, Samples
+from benchmarks.stage import Stage
 
 PODS_BESIDE = 5000
 AT_ONCE = 32
@@ -17,22 +20,24 @@ HANDOVERS = 60
 _ACCOUNT = "default"
 
 
-async def beside_pods(bench: Bench) -> Row:
+@scenario(seconds=180)
+async def beside_pods(stage: Stage) -> AsyncGenerator[Row, None]:
     """A hand-over between locks that a pod holds, beside thousands of other pods and beside none.
 
     Both are taken as multiples of a raw Lease create from the same minute, as they can't be taken in turn.
     """
-    await bench.make_asset("beside-pods")
-    alone = await _hand_overs(bench, "alone")
-    await _crowd(bench)
-    beside = await _hand_overs(bench, "beside")
-    return Row(
-        f"hand-over to a pod, {PODS_BESIDE} beside it",
-        Samples("beside pods", beside),
-        Samples("beside none", alone),
-        "raw creates",
-        1.1,
-    )
+    async with stage.bench() as bench:
+        await bench.make_asset("beside-pods")
+        alone = await _hand_overs(bench, "alone")
+        await _crowd(bench)
+        beside = await _hand_overs(bench, "beside")
+        yield Row(
+            f"hand-over to a pod, {PODS_BESIDE} beside it",
+            Samples("beside pods", beside),
+            Samples("beside none", alone),
+            "raw creates",
+            1.1,
+        )
 
 
 async def _hand_overs(bench: Bench, worker: str) -> list[float]:

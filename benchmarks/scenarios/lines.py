@@ -1,0 +1,64 @@
+"""What a long line costs: those who stand in it, those who stand in a short one beside it, and the controller."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import AsyncGenerator, Sequence
+
+from assetlock.cli.stack import Part
+from benchmarks.bench import Bench
+from benchmarks.registry import scenario
+from benchmarks.rows import Row, Samples
+from benchmarks.stage import Stage
+
+SHORT_LINE, LONG_LINE = 20, 2000
+HANDOVERS = 15
+
+
+@scenario(seconds=240)
+async def long_line(stage: Stage) -> AsyncGenerator[Row, None]:
+    """Hand-overs in a short line alone, in a long one, and in a short one beside that."""
+    async with stage.bench() as bench:
+        alone = await _hand_overs(bench, await _stand("alone", bench, SHORT_LINE))
+        half = await _cost_of_asking(stage, bench, "half", LONG_LINE // 2)
+        before = stage.cpu(Part.CONTROLLER)
+        line = await _stand("long", bench, LONG_LINE)
+        whole = stage.cpu(Part.CONTROLLER) - before
+        beside = await _hand_overs(bench, await _stand("beside", bench, SHORT_LINE))
+        in_line = await _hand_overs(bench, line)
+    short = Samples(f"hand-over, {SHORT_LINE} in line and no other", alone)
+    yield Row(f"hand-over, {LONG_LINE} in line", Samples("long", in_line), short, "raw creates", 1.5)
+    name = f"hand-over, {SHORT_LINE} in line beside {LONG_LINE}"
+    yield Row(name, Samples("beside", beside), short, "raw creates", 1.2)
+    fewer = Samples(f"controller's CPU, {LONG_LINE // 2} waiters created", [half])
+    yield Row(f"controller's CPU, {LONG_LINE} waiters created", Samples("all", [whole]), fewer, "s", 2.2)
+
+
+async def _cost_of_asking(stage: Stage, bench: Bench, asset: str, length: int) -> float:
+    before = stage.cpu(Part.CONTROLLER)
+    await _stand(asset, bench, length)
+    return stage.cpu(Part.CONTROLLER) - before
+
+
+async def _stand(asset: str, bench: Bench, length: int) -> Sequence[str]:
+    """Form a line; gives its locks, the holder first.
+
+    By falling priority, so that it is known who is next: equals within one second go by UID.
+    """
+    await bench.make_asset(asset)
+    asked = [await bench.ask(asset, wait="2h", priority=1000 - n) for n in range(length)]
+    names = [lock["metadata"]["name"] for lock in asked]
+    await bench.acquired(names[0])
+    return names
+
+
+async def _hand_overs(bench: Bench, line: Sequence[str]) -> list[float]:
+    """How long each of the first ones takes, in raw Lease creates."""
+    taken, raw = [], []
+    for turn in range(HANDOVERS):
+        raw.append((await bench.raw_lease())[0])
+        began = time.perf_counter()
+        await bench.release(line[turn])
+        taken.append((await bench.acquired(line[turn + 1]) - began) * 1000)
+    return [each / statistics.median(raw) for each in taken]
