@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assetlock.model.asset import MOST_SLOTS
+from assetlock.model.limits import MOST_SLOTS
 
 GROUP = "assetlock.dev"
 API_VERSION = f"{GROUP}/v1alpha1"

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 from assetlock.model import cel
 from assetlock.model.base import Model, ObjectName, PositiveDuration, Time, Username
 from assetlock.model.conditions import Conditions
+from assetlock.model.limits import MOST_SLOTS
 from assetlock.model.meta import ObjectMeta
 from assetlock.model.selector import LabelSelector
 from assetlock.model.subject import Subject
@@ -18,9 +19,6 @@ MOST_SELECTED = 500
 
 MOST_PLACES = 256
 """So many are kept in an Asset's status; of more, only those that are needed still."""
-
-MOST_SLOTS = 64
-"""No asset has a larger capacity: each holder stands in the asset's status and on every target."""
 
 
 class Target(Model):
