@@ -29,6 +29,9 @@ COMMANDS = {
     "install": Lazy(
         "assetlock.cli.install:install", "Install the resources, policies and rights into a cluster."
     ),
+    "uninstall": Lazy(
+        "assetlock.cli.uninstall:uninstall", "End every lock, and remove assetlock from a cluster."
+    ),
     "maintain": Lazy("assetlock.cli.maintain:maintain", "Close an asset for maintenance, and open it again."),
     "revoke": Lazy("assetlock.cli.revoke:revoke", "End the lock that others hold on an asset."),
     "operator": Lazy("assetlock.cli.operator:operator", "Run one of the operator's processes."),

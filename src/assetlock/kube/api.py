@@ -178,6 +178,11 @@ class Api:
         found = await self._read(group_path(api_version), {}, wire.JSON)
         return wire.resources_in(api_version, found)
 
+    async def served_versions(self) -> tuple[str, ...]:
+        """Every group that the server serves, in the version that it prefers: ``v1``, ``apps/v1`` and so on."""
+        found = await self._read("/apis", {}, wire.JSON)
+        return ("v1", *(group["preferredVersion"]["groupVersion"] for group in found["groups"]))
+
     async def watch(
         self,
         resource: Resource,
