@@ -12,6 +12,7 @@ from assetlock.admission.verdict import Refused, Verdict
 from assetlock.core import messages
 from assetlock.core.fence.namespace_fence import CLOSABLE
 from assetlock.core.identity import Identity
+from assetlock.kube.decoding import decode_telling
 
 Object = Mapping[str, Any]
 NOTHING: Object = {}
@@ -54,7 +55,8 @@ class Requester:
 class Review:
     """One write that the API server asks about. ``new`` is empty for DELETE, ``old`` for CREATE, both for CONNECT.
 
-    ``resource`` is the plural with its group, also where ``kind`` is that of a subresource.
+    ``resource`` is the plural with its group, also where ``kind`` is that of a subresource. Unless it
+    ``is_whole``, what is nested too deeply is missing in both.
     """
 
     uid: str
@@ -69,6 +71,7 @@ class Review:
     dry_run: bool = False
     resource: str = ""
     requested: str = ""
+    is_whole: bool = True
 
     @property
     def name(self) -> str:
@@ -89,8 +92,8 @@ class Review:
 def parse(body: bytes) -> Review:
     """The review in ``body``; raises BadReview, and nothing else, for what is none."""
     try:
-        fields = json.loads(body)
-    except (ValueError, RecursionError) as error:
+        fields, is_whole = decode_telling(body)
+    except ValueError as error:
         raise BadReview("the body is not JSON") from error
     request = fields.get("request") if isinstance(fields, dict) else None
     if not isinstance(request, dict):
@@ -101,7 +104,7 @@ def parse(body: bytes) -> Review:
     if operation not in ("CREATE", "UPDATE", "DELETE", "CONNECT"):
         raise BadReview("the request is none of CREATE, UPDATE, DELETE and CONNECT")
     if operation == "CONNECT":
-        return _read(request, uid, operation, NOTHING, NOTHING)
+        return _read(request, uid, operation, NOTHING, NOTHING, is_whole=is_whole)
     new, old = _object(request, "object"), _object(request, "oldObject")
     if (operation != "DELETE" and not new) or (operation != "CREATE" and not old):
         raise BadReview(f"a request for {operation} lacks its object")
@@ -111,6 +114,7 @@ def parse(body: bytes) -> Review:
         operation,
         new if operation != "DELETE" else NOTHING,
         old if operation != "CREATE" else NOTHING,
+        is_whole=is_whole,
     )
 
 
@@ -158,7 +162,9 @@ def _texts(value: object) -> dict[str, str]:
     return {key: item for key, item in mapping(value).items() if isinstance(item, str)}
 
 
-def _read(request: Mapping[str, Any], uid: str, operation: str, new: Object, old: Object) -> Review:
+def _read(
+    request: Mapping[str, Any], uid: str, operation: str, new: Object, old: Object, *, is_whole: bool
+) -> Review:
     kind, resource = mapping(request.get("kind")), mapping(request.get("resource"))
     plural, group = text(resource.get("resource")), text(resource.get("group"))
     return Review(
@@ -174,6 +180,7 @@ def _read(request: Mapping[str, Any], uid: str, operation: str, new: Object, old
         dry_run=request.get("dryRun") is True,
         resource=f"{plural}.{group}" if group else plural,
         requested=text(request.get("name")),
+        is_whole=is_whole,
     )
 
 

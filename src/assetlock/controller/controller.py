@@ -50,6 +50,7 @@ class Controller:
     def __init__(self, api: Api, clock: Clock, limits: Limits, publisher: Publisher) -> None:
         self._api = api
         self._clock = clock
+        self._publisher = publisher
         self._cache = Cache()
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         discovery = Discovery(api, clock=clock.monotonic)
@@ -96,6 +97,14 @@ class Controller:
             self._look_for_deadlocks(raw["metadata"].get("namespace", ""))
         for window in self._cache.windows_touched_by(raw):
             self._queue.add(window)
+        self._tell_of_unreadable()
+
+    def _tell_of_unreadable(self) -> None:
+        for namespace, event in self._cache.unreadable.take_untold():
+            log.warning(
+                "passed over", extra={"object": f"{event.kind} {namespace}/{event.name}", "why": event.note}
+            )
+            self._publisher.tell(namespace, event)
 
     def _look_for_deadlocks(self, namespace: str) -> None:
         self._queue.add_at(DeadlocksKey(namespace), self._clock.monotonic() + deadlocks.PAUSE)
@@ -173,6 +182,7 @@ class Controller:
             found = await self._api.list(resource, label_selector=selector)
             version = int(found.resource_version)
             changed = self._cache.replace(resource.kind, found.items, version, self._clock.monotonic())
+            self._tell_of_unreadable()
             if self._listed_at is not None:
                 for key in changed:
                     self._queue.add(key)

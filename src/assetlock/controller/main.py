@@ -7,8 +7,6 @@ is decided by our own queue behind it.
 from __future__ import annotations
 
 import asyncio
-import base64
-import datetime
 import logging
 import os
 import socket
@@ -21,6 +19,7 @@ from assetlock.controller import health
 from assetlock.controller.clock import SystemClock
 from assetlock.controller.controller import Controller
 from assetlock.controller.events import EventPublisher
+from assetlock.controller.kopf_session import SessionFactory
 from assetlock.controller.leadership import Elector
 from assetlock.controller.settings import Settings
 from assetlock.core import names
@@ -31,7 +30,6 @@ from assetlock.kube.recorder import EventRecorder
 from assetlock.kube.resources import ASSETLOCKS, ASSETS, LEASES, MAINTENANCE_WINDOWS, Resource
 
 INACTIVITY = 70.0
-CREDENTIAL_LIFE = datetime.timedelta(minutes=5)
 
 log = logging.getLogger(__name__)
 
@@ -84,13 +82,13 @@ async def _watch(config: ClusterConfig, controller: Controller) -> None:
 
 
 def _registry(config: ClusterConfig, controller: Controller) -> kopf.OperatorRegistry:
-    registry = kopf.OperatorRegistry()
+    registry, sessions = kopf.OperatorRegistry(), SessionFactory(config)
     for resource in (ASSETS, ASSETLOCKS, MAINTENANCE_WINDOWS, LEASES):
         _on_event(registry, controller, resource)
 
     @kopf.on.login(registry=registry)
-    async def login(**_: Any) -> kopf.ConnectionInfo:
-        return await connection_info(config)
+    async def login(**_: Any) -> kopf.AiohttpSession:
+        return await sessions.open()
 
     return registry
 
@@ -123,29 +121,3 @@ class _NoDiffs(kopf.DiffBaseStorage):
 
     def store(self, **_: Any) -> None:
         """Keep nothing."""
-
-
-async def connection_info(config: ClusterConfig) -> kopf.ConnectionInfo:
-    """The same cluster and credentials, in kopf's words; asked for anew while they may have been rotated."""
-    credential = await config.credentials.current()
-    scheme, _, token = (credential.authorization or "").partition(" ")
-    tls = config.tls
-    certificate, key = credential.certificate or tls.certificate_data, credential.key or tls.key_data
-    return kopf.ConnectionInfo(
-        server=config.server,
-        ca_path=None if tls.ca_data else tls.ca_file,
-        ca_data=_encoded(tls.ca_data),
-        insecure=tls.insecure,
-        scheme=scheme or None,
-        token=token or None,
-        certificate_path=None if certificate else tls.certificate_file,
-        certificate_data=_encoded(certificate),
-        private_key_path=None if key else tls.key_file,
-        private_key_data=_encoded(key),
-        proxy_url=config.proxy,
-        expiration=datetime.datetime.now(datetime.UTC) + CREDENTIAL_LIFE,
-    )
-
-
-def _encoded(pem: str | None) -> bytes | None:
-    return base64.b64encode(pem.encode()) if pem else None

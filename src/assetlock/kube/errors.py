@@ -6,9 +6,10 @@ nobody knows (`OutcomeUnknown`: read again before anything else); the request ne
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
+
+from assetlock.kube.decoding import decode
 
 
 class KubeError(Exception):
@@ -149,8 +150,8 @@ def error_from_reply(code: int, headers: Mapping[str, str], body: bytes) -> ApiE
     """The exception for an HTTP reply; a body that is no JSON (a proxy's page) becomes the message."""
     fields: object
     try:
-        fields = json.loads(body)
-    except (ValueError, RecursionError):
+        fields = decode(body)
+    except ValueError:
         fields = {"message": body[:_MESSAGE_LIMIT].decode(errors="replace").strip()}
     return error_from_status(code, fields, retry_after=_seconds(headers.get("retry-after")))
 

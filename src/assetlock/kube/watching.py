@@ -6,9 +6,9 @@ breaks the watch (`TransportError`), and whoever watches starts it again from th
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
+from assetlock.kube.decoding import decode
 from assetlock.kube.errors import TransportError, error_from_status
 from assetlock.kube.resources import Object
 
@@ -34,8 +34,8 @@ def parse_event(line: bytes) -> WatchEvent | None:
     Raises `Gone` or another `ApiError` for an ERROR event, `TransportError` for what is no event at all.
     """
     try:
-        fields = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        fields = decode(line)
+    except ValueError as error:
         raise TransportError(f"a watch line is not JSON: {error}") from error
     if not isinstance(fields, dict) or not isinstance(fields.get("type"), str):
         raise TransportError("a watch line is not an event")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import cast
 
+from assetlock.kube.decoding import decode
 from assetlock.kube.errors import ApiError, KubeError, OutcomeUnknown, TransportError, error_from_reply
 from assetlock.kube.resources import Object, Resource
 from assetlock.kube.transport import Reply
@@ -42,8 +43,8 @@ def encoded(body: Object) -> bytes:
 def decoded(reply: Reply) -> Object:
     """The object that a reply carries; `TransportError` if it carries none."""
     try:
-        body = json.loads(reply.body)
-    except (ValueError, RecursionError) as error:
+        body = decode(reply.body)
+    except ValueError as error:
         raise TransportError(f"the answer is not JSON: {error}") from error
     if not isinstance(body, dict):
         raise TransportError("the answer is not a JSON object")

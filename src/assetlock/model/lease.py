@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+import datetime
+from typing import Annotated
+
+from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
 from assetlock.model.base import MicroTime, Model
 from assetlock.model.meta import ObjectMeta
+
+_FIRST_YEAR = 1900
+
+
+def _if_it_can_be_meant(value: object, read: ValidatorFunctionWrapHandler) -> datetime.datetime | None:
+    """Clients may write any time that Go knows, the year 0 too; what nobody can reckon with says nothing."""
+    try:
+        moment: datetime.datetime | None = read(value)
+    except (ValidationError, OverflowError):
+        return None
+    return moment if moment and _FIRST_YEAR < moment.year < datetime.MAXYEAR else None
+
+
+LeaseTime = Annotated[MicroTime | None, WrapValidator(_if_it_can_be_meant)]
 
 
 class LeaseSpec(Model):
@@ -13,8 +30,8 @@ class LeaseSpec(Model):
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
-    acquire_time: MicroTime | None = None
-    renew_time: MicroTime | None = None
+    acquire_time: LeaseTime = None
+    renew_time: LeaseTime = None
     lease_transitions: int | None = None
 
 

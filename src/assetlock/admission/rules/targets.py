@@ -164,10 +164,12 @@ def dropped(
 ) -> Dropped | None:
     """Let an update through with nothing left of it, if every asset that refuses it is in ``Warn`` mode.
 
-    ``None`` where it has to be refused: something that is deleted can't be put back.
+    ``None`` where it has to be refused: what is deleted can't be put back, nor what is not known as a whole.
     """
     known = (assets.get((claim.namespace, claim.asset)) for claim in refusing(review, claims))
-    if review.operation != "UPDATE" or not all(asset is not None and asset.warns for asset in known):
+    if review.operation != "UPDATE" or not review.is_whole:
+        return None
+    if not all(asset is not None and asset.warns for asset in known):
         return None
     return Dropped(changes.undone(review), (messages.dropped(refusal.message),))
 

@@ -9,8 +9,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from pydantic import ValidationError
+
 from assetlock.controller.cache.collection import Collection, version_of
 from assetlock.controller.cache.lock_index import LockIndex
+from assetlock.controller.cache.unreadable import UnreadableObjects
 from assetlock.controller.keys import (
     AssetKey,
     Concerned,
@@ -46,6 +49,7 @@ class Cache:
         self.locks = Collection(AssetLock)
         self.leases = Collection(Lease)
         self.windows = Collection(MaintenanceWindow)
+        self.unreadable = UnreadableObjects()
         self._index = LockIndex(self.assets)
         self._locks_seen: dict[str, float] = {}
         self._locks_deleted: dict[str, int] = {}
@@ -53,7 +57,24 @@ class Cache:
         self._slots: dict[AssetKey, dict[int, str]] = defaultdict(dict)
 
     def put(self, raw: dict[str, Any], now: float) -> set[Concerned]:
-        """Take in a version of any of the kinds; gives the assets and locks that it changes something for."""
+        """Take in a version of any of the kinds; gives the assets and locks that it changes something for.
+
+        An object that can't be read is known as such, and otherwise as if there were none: it must not stop others.
+        """
+        try:
+            changed = self._put(raw, now)
+        except ValidationError as error:
+            return self._note_unreadable(raw, error)
+        self.unreadable.forget(raw)
+        return changed
+
+    def _note_unreadable(self, raw: dict[str, Any], error: ValidationError) -> set[Concerned]:
+        meta = raw["metadata"]
+        self.unreadable.note(raw, error)
+        version = int(meta["resourceVersion"])
+        return self._remove(raw["kind"], meta.get("namespace", ""), meta["name"], version)
+
+    def _put(self, raw: dict[str, Any], now: float) -> set[Concerned]:
         kind = raw["kind"]
         if kind == "MaintenanceWindow":
             old_window, window = self.windows.put(raw)
@@ -84,6 +105,7 @@ class Cache:
     def remove(self, raw: dict[str, Any]) -> set[Concerned]:
         """Take in that this very version was the object's last."""
         meta, version = raw["metadata"], int(raw["metadata"]["resourceVersion"])
+        self.unreadable.forget(raw)
         if raw["kind"] == "AssetLock" and "uid" in meta:
             self._locks_deleted[meta["uid"]] = version
         return self._remove(raw["kind"], meta.get("namespace", ""), meta["name"], version)
@@ -106,6 +128,7 @@ class Cache:
         changed: set[Concerned] = set()
         for raw in raws:
             changed |= self.put({**raw, "kind": kind}, now)
+        self.unreadable.keep(kind, raws, version)
         for gone in self._collection(kind).missing_from(raws, version):
             changed |= self._remove(kind, gone.metadata.namespace or "", gone.metadata.name, version)
         if kind == "AssetLock":

@@ -48,6 +48,8 @@ class AssetReconciler:
         Returns when to look again if nothing happens before, on the monotonic clock. Raises ApiError when
         the API server did not do its part; the caller tries again later.
         """
+        if ("Asset", key.namespace, key.name) in self._cache.unreadable:
+            return None  # It is there, so nothing may be decided as if it were not.
 
         async def decided() -> Decision:
             return decide(await self._observe(key))
