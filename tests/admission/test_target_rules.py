@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from typing import Any
 
@@ -220,6 +221,11 @@ def test_the_version_that_the_client_names_stays_so_that_a_conflict_is_one() -> 
 @pytest.mark.parametrize("asset", [None, REJECTING], ids=["unknown", "rejecting"])
 def test_a_write_is_dropped_only_where_the_asset_says_so(asset: AssetFacts | None) -> None:
     assert dropped(update(user("bob"), stamped("alice")), vm=asset) is None
+
+
+def test_what_is_nested_too_deeply_to_be_known_is_refused_rather_than_put_back() -> None:
+    asked = dataclasses.replace(update(user("bob"), stamped("alice"), CHANGED), is_whole=False)
+    assert dropped(asked, vm=WARNING) is None
 
 
 def test_a_deletion_can_not_be_dropped() -> None:

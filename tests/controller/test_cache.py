@@ -204,3 +204,46 @@ def test_while_an_asset_is_full_nobody_who_may_choose_it_is_troubled(cache: Cach
     cache.put(over(2, "any", assetSelector={"matchLabels": {"pool": "x"}}), 0.0)
     assert cache.put(lease(3), 0.0) == {KEY}
     assert cache.remove(lease(4)) == {KEY, LockKey("team-a", "any")}
+
+
+def window(version: int, start: str = "2030-01-01T00:00:00Z") -> dict[str, Any]:
+    meta = {"namespace": "team-a", "name": "night", "uid": "w1", "resourceVersion": str(version)}
+    return {
+        "kind": "MaintenanceWindow",
+        "metadata": meta,
+        "spec": {"start": start, "end": "2031-01-01T00:00:00Z"},
+    }
+
+
+def test_what_can_not_be_read_is_told_once_and_is_as_if_it_were_not_there(cache: Cache) -> None:
+    cache.put(window(1), 0.0)
+    for _ in range(2):
+        cache.replace("MaintenanceWindow", [window(2, start="0000-01-01T00:00:00Z")], 3, 0.0)
+    told = cache.unreadable.take_untold()
+    assert [(namespace, event.name, event.reason) for namespace, event in told] == [
+        ("team-a", "night", "Unreadable")
+    ]
+    assert list(cache.windows) == []
+    assert ("MaintenanceWindow", "team-a", "night") in cache.unreadable
+
+
+def test_what_can_be_read_again_is_there_again(cache: Cache) -> None:
+    cache.put(window(2, start="0000-01-01T00:00:00Z"), 0.0)
+    cache.put(window(4), 0.0)
+    assert [known.metadata.name for known in cache.windows] == ["night"]
+    assert ("MaintenanceWindow", "team-a", "night") not in cache.unreadable
+
+
+def test_what_could_not_be_read_is_forgotten_when_it_is_gone(cache: Cache) -> None:
+    cache.put(window(2, start="0000-01-01T00:00:00Z"), 0.0)
+    cache.replace("MaintenanceWindow", [], 3, 0.0)
+    assert ("MaintenanceWindow", "team-a", "night") not in cache.unreadable
+
+
+@pytest.mark.parametrize("moment", ["0000-01-01T00:00:00.000000Z", "9999-12-31T23:59:59.999999Z"])
+def test_a_lease_with_a_time_that_nobody_can_reckon_with_is_timed_from_when_it_was_seen(
+    cache: Cache, moment: str
+) -> None:
+    cache.put(lease(1, renewed=moment), 7.0)
+    (seen,) = cache.leases_of(KEY)
+    assert (seen.lease.spec.renew_time, seen.seen) == (None, 7.0)

@@ -629,4 +629,22 @@ MUTANTS = (
         "if new is not None and _version_of(new) == _decided_on(write):",
         "if new is not None and _decided_on(write) is None:",
     ),
+    Mutant(
+        "take no object that is nested too deeply for Python",
+        "kube/decoding.py",
+        "return json.loads(shallow(text)), False",
+        "return json.loads(text), False",
+    ),
+    Mutant(
+        "keep an unreadable object as it was when it could be read",
+        "controller/cache/cache.py",
+        'return self._remove(raw["kind"], meta.get("namespace", ""), meta["name"], version)\n\n    def _put',
+        "return set()\n\n    def _put",
+    ),
+    Mutant(
+        "put content back of which a part is not known",
+        "admission/rules/targets.py",
+        'if review.operation != "UPDATE" or not review.is_whole:',
+        'if review.operation != "UPDATE":',
+    ),
 )

@@ -1,6 +1,6 @@
-"""Decides MaintenanceWindows: refuses those that can't be read, and times that only a calendar can tell from others.
+"""Decides MaintenanceWindows: refuses those whose times can't be meant, as only a calendar can tell.
 
-What the API server would store and we could not read later (a year 0, an offset of a day) must not get past here.
+Nor may a time get past here that the API server would store and we could not read later: a year 0, a far offset.
 """
 
 from __future__ import annotations
@@ -9,25 +9,26 @@ from pydantic import ValidationError
 
 from assetlock.admission import verdict
 from assetlock.admission.review import Review, mapping
-from assetlock.admission.verdict import Admitted, Refused, Verdict
+from assetlock.admission.verdict import Admitted, Verdict
 from assetlock.core.windows.calendar import BadWindow, calendar_of
 from assetlock.model.window import MaintenanceWindowSpec
 
+_TIMES = {"start", "end"}
+"""The fields of which the schema allows more than we can read."""
+
 
 def decide(review: Review) -> Verdict:
-    """Refuse a new or changed window that has no calendar."""
+    """Refuse a new or changed window that has no calendar. What is against the schema is left to the API server."""
     if review.operation == "DELETE":
         return Admitted()
     try:
         calendar_of(MaintenanceWindowSpec.model_validate(mapping(review.new.get("spec"))))
     except ValidationError as error:
-        return _unreadable(error)
+        for wrong in error.errors(include_url=False):
+            if wrong["loc"][0] in _TIMES:
+                return verdict.invalid(
+                    f"spec.{wrong['loc'][0]}", f"{wrong['input']} can't be read: {wrong['msg']}"
+                )
     except BadWindow as error:
         return verdict.invalid(f"spec.{error.field}", error.message)
     return Admitted()
-
-
-def _unreadable(error: ValidationError) -> Refused:
-    first = error.errors(include_url=False)[0]
-    field = ".".join(str(part) for part in ("spec", *first["loc"]))
-    return verdict.invalid(field, first["msg"].removeprefix("Value error, "))
