@@ -68,8 +68,8 @@ MUTANTS = (
     Mutant(
         "drop a write although one of the assets that refuse it does not warn",
         "admission/rules/targets.py",
-        "or not all(asset is not None and asset.warns for asset in known)",
-        "or not any(asset is not None and asset.warns for asset in known)",
+        "if not all(asset is not None and asset.warns for asset in known)",
+        "if not any(asset is not None and asset.warns for asset in known)",
     ),
     Mutant(
         "put only the content back that the client changed, not its metadata",
