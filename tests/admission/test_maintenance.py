@@ -89,7 +89,9 @@ def test_a_closed_asset_itself_is_its_maintainers(by: dict[str, Any], refused: b
 )
 def test_only_maintenance_may_be_longer_than_the_operator_allows(spec: dict[str, Any], refused: bool) -> None:
     new = {"metadata": {"name": "first"}, "spec": {"assetName": "vm", **spec}}
-    verdict = assetlock_rules.decide(review("CREATE", kind="AssetLock", by=user("alice"), new=new), "24h")
+    verdict = assetlock_rules.decide(
+        review("CREATE", kind="AssetLock", by=user("alice"), new=new), "24h", NOW
+    )
     assert isinstance(verdict, Refused) is refused
 
 

@@ -35,7 +35,7 @@ def lock(**spec: Any) -> dict[str, Any]:
 
 def stamped_holder(by: dict[str, Any], **spec: Any) -> object:
     new = lock(**spec)
-    verdict = assetlock_rules.decide(review("CREATE", kind="AssetLock", by=by, new=new), "24h")
+    verdict = assetlock_rules.decide(review("CREATE", kind="AssetLock", by=by, new=new), "24h", NOW)
     assert isinstance(verdict, Admitted)
     return applied(new, verdict.patch)["spec"].get("holder")
 
@@ -98,7 +98,7 @@ def test_what_a_client_says_of_the_holder_is_left_to_the_policy(named: dict[str,
 @pytest.mark.parametrize("ttl", ["banana", "0s", "-5m", "9600h", "P400D", "1y"])
 def test_a_ttl_that_can_not_be_meant_is_refused(ttl: str) -> None:
     asked = review("CREATE", kind="AssetLock", by=user("bob"), new=lock(ttl=ttl))
-    verdict = assetlock_rules.decide(asked, "24h")
+    verdict = assetlock_rules.decide(asked, "24h", NOW)
     if ttl == "0s":
         assert isinstance(verdict, Admitted), "the schema refuses zero, in words of its own"
     else:
@@ -109,4 +109,27 @@ def test_a_ttl_that_can_not_be_meant_is_refused(ttl: str) -> None:
 def test_an_old_ttl_that_is_too_long_by_now_may_stay() -> None:
     old, new = lock(ttl="48h"), lock(ttl="48h", reason="still at it")
     asked = review("UPDATE", kind="AssetLock", by=user("bob"), old=old, new=new)
-    assert isinstance(assetlock_rules.decide(asked, "24h"), Admitted)
+    assert isinstance(assetlock_rules.decide(asked, "24h", NOW), Admitted)
+
+
+def renewed(last: int, left: int) -> object:
+    """What becomes of a renewal so many seconds after the last one, of a lock that has so many left."""
+    former = (NOW - datetime.timedelta(seconds=last)).isoformat()
+    until = (NOW + datetime.timedelta(seconds=left)).isoformat()
+    old = {**lock(renewTime=former), "status": {"state": "Held", "expireTime": until}}
+    new = lock(renewTime="2099-01-01T00:00:00Z")
+    verdict = assetlock_rules.decide(
+        review("UPDATE", kind="AssetLock", by=user("bob"), old=old, new=new), "24h", NOW
+    )
+    assert isinstance(verdict, Admitted)
+    return applied(new, verdict.patch)["spec"]["renewTime"] != former
+
+
+@pytest.mark.parametrize(
+    ("last", "left", "counts"),
+    [(3, 3600, False), (11, 3600, True), (3, 20, True), (1, 20, False), (3, -5, True), (-3, 3600, True)],
+)
+def test_a_renewal_counts_as_the_last_one_only_while_the_lock_has_long_to_go(
+    last: int, left: int, counts: bool
+) -> None:
+    assert renewed(last, left) is counts

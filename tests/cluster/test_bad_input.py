@@ -102,7 +102,7 @@ def test_an_asset_name_must_be_a_dns_label(operated: Operated, name: str) -> Non
 def test_a_ttl_above_the_assets_longest_is_clipped_and_says_so(operated: Operated) -> None:
     operated.asset("vm-1", maxTTL="10m")
     operated.held("first", ttl="23h")
-    assert "23h clipped to 600s" in operated.condition("first", "Acquired")["message"]
+    assert "23h clipped to 10m" in operated.condition("first", "Acquired")["message"]
 
 
 def test_a_target_that_does_not_exist_yet_is_fenced_as_soon_as_it_does(operated: Operated) -> None:

@@ -19,14 +19,16 @@ ROOT = Path(__file__).parents[2]
 NAME = "an asset's name is a DNS label: at most 63 of a-z, 0-9 and -, without dots"
 DURATION = "a duration is written like 30m, 1h30m, PT30M or P1DT12H, without years, months, weeks or a sign"
 ZERO = "must be longer than zero"
-IMMUTABLE = "cannot be changed: only ttl, reason and priority can; make a new AssetLock instead"
+IMMUTABLE = (
+    "cannot be changed: only ttl, renewTime, reason and priority can; create another AssetLock instead"
+)
 FAR_AHEAD = "2126-05-04T12:00:00Z"
 ONE_OR_SEVERAL = (
     "a lock names one asset in assetName, several in assetNames, or selects some with assetSelector"
 )
 POOL = {"matchLabels": {"pool": "x"}}
 LOCK = {"assetName": "db", "ttl": "PT30M", "holder": {"username": "alice"}, "reason": "patches"}
-ENDED = "a lock that has ended stays so; make a new AssetLock instead"
+ENDED = "a lock that has ended stays so; create another AssetLock instead"
 
 
 class Kubectl:

@@ -78,8 +78,11 @@ def test_a_lock_is_taken_and_released_as_the_page_shows(operated: Operated, tmp_
     operated.kubectl("create", "deployment", "shop-db", "--image=postgres")
     manifests, *_ = blocks(ROOT / "docs" / "locking.md", "yaml")
     operated.kubectl("create", "-f", "-", stdin=manifests)
-    commands, _ = blocks(ROOT / "docs" / "locking.md", "sh")
-    assert "Held 1" in paste(operated, tmp_path, commands)
+    commands, renewal, *_ = blocks(ROOT / "docs" / "locking.md", "sh")
+    *work, release = commands.splitlines()
+    said = paste(operated, tmp_path, "\n".join([*work, renewal, release]))
+    assert "Held 1" in said
+    assert "assetlock.assetlock.dev/patch-monday patched" in said
 
 
 def test_some_of_a_pool_are_locked_as_the_page_shows(operated: Operated, tmp_path: pathlib.Path) -> None:
@@ -88,7 +91,7 @@ def test_some_of_a_pool_are_locked_as_the_page_shows(operated: Operated, tmp_pat
         operated.kubectl("label", "asset", asset, "pool=runners")
     [manifest] = [text for text in blocks(ROOT / "docs" / "locking.md", "yaml") if "assetSelector" in text]
     operated.kubectl("create", "-f", "-", stdin=manifest)
-    _, commands = blocks(ROOT / "docs" / "locking.md", "sh")
+    *_, commands = blocks(ROOT / "docs" / "locking.md", "sh")
     assert "one two" in paste(operated, tmp_path, commands)
 
 

@@ -234,7 +234,7 @@ def test_a_changed_ttl_extends_and_other_fields_stay(operated: Operated) -> None
         "patch", "alk", "first", "--type=merge", '-p={"spec":{"wait":"5m"}}', user="alice", check=False
     )
     assert "spec.wait" in refused.stderr
-    assert "only ttl, reason and priority can" in refused.stderr
+    assert "only ttl, renewTime, reason and priority can" in refused.stderr
 
 
 def test_applying_the_same_lock_twice_changes_nothing(operated: Operated) -> None:

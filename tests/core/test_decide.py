@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
+
 import pytest
 
 from assetlock.core import decision as d
 from assetlock.core import names
 from assetlock.core.decide import decide
-from assetlock.model.times import format_time
+from assetlock.model.times import format_micro_time, format_time
 from tests.core.world import Stale, World
 
 
@@ -426,13 +428,76 @@ def test_a_changed_ttl_starts_a_new_term(world: World) -> None:
     assert world.locks["first"]["status"]["expireTime"] == "2026-03-28T12:05:30Z"
 
 
+def renew(world: World, name: str = "first") -> None:
+    """What admission makes of a renewal: the server's time."""
+    world.locks[name]["spec"]["renewTime"] = format_micro_time(world.now)
+    world._touch(world.locks[name])
+
+
+def test_a_renewal_starts_a_new_term(world: World) -> None:
+    world.ask("first", ttl="1m")
+    world.settle()
+    world.pass_time(30)
+    renew(world)
+    world.settle()
+    assert world.locks["first"]["status"]["expireTime"] == "2026-03-28T12:01:30Z"
+    assert world.settle() == []
+
+
+def test_a_renewal_that_came_in_time_counts_although_it_is_seen_after_the_deadline(world: World) -> None:
+    world.ask("first", ttl="1m")
+    world.settle()
+    world.now += datetime.timedelta(seconds=59)
+    renew(world)
+    world.pass_time(3)
+    world.settle()
+    assert world.state("first") == "Held"
+
+
+def test_a_renewal_does_not_hold_on_past_what_it_renewed(world: World) -> None:
+    world.ask("first", ttl="1m")
+    world.settle()
+    world.now += datetime.timedelta(seconds=30)
+    renew(world)
+    world.pass_time(62)
+    world.settle()
+    assert world.state("first") == "Expired"
+
+
+def test_a_renewal_by_a_clock_that_is_ahead_counts_once_its_time_has_come(world: World) -> None:
+    world.ask("first", ttl="1m")
+    world.settle()
+    world.locks["first"]["spec"]["renewTime"] = format_micro_time(world.now + datetime.timedelta(seconds=5))
+    world._touch(world.locks["first"])
+    world.settle()
+    assert decide(world.observe()).wake_at == world.now + datetime.timedelta(seconds=5)
+    world.pass_time(5)
+    world.settle()
+    assert world.locks["first"]["status"]["expireTime"] == "2026-03-28T12:01:05Z"
+
+
+def test_a_lock_that_max_hold_ends_says_so(world: World) -> None:
+    assert world.asset is not None
+    world.asset["spec"]["maxHold"] = "90s"
+    world.ask("first", ttl="1m")
+    world.settle()
+    world.pass_time(50)
+    renew(world)
+    world.settle()
+    world.pass_time(42)
+    renew(world)
+    world.settle()
+    assert world.state("first") == "Expired"
+    assert "held for maxHold, 90s" in world.locks["first"]["status"]["conditions"][0]["message"]
+
+
 def test_a_ttl_above_the_assets_longest_is_clipped_and_says_so(world: World) -> None:
     assert world.asset is not None
     world.asset["spec"]["maxTTL"] = "10m"
     world.ask("first", ttl="PT400H")
     world.settle()
     assert world.locks["first"]["status"]["expireTime"] == "2026-03-28T12:10:00Z"
-    assert "PT400H clipped to 600s" in world.locks["first"]["status"]["conditions"][0]["message"]
+    assert "PT400H clipped to 10m" in world.locks["first"]["status"]["conditions"][0]["message"]
 
 
 def test_a_finished_lock_is_forgotten_when_it_says_so(world: World) -> None:

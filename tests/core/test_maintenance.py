@@ -374,6 +374,20 @@ def test_what_was_cut_short_begins_no_new_term_in_the_moment_between_the_start_a
     assert [world.state(name) for name in window_locks(world)] == ["Held"]
 
 
+def test_a_lock_that_a_window_cuts_short_says_so_and_can_not_be_renewed_past_it(world: World) -> None:
+    world.schedule("freeze", **once(0.5, 2))
+    world.ask("first", ttl="1h")
+    world.settle()
+    assert "ttl 1h is cut short: window freeze begins maintenance at 2026-03-28T12:30:00Z" in message(
+        world, "first"
+    )
+    world.now = START + datetime.timedelta(minutes=29)
+    world.locks["first"]["spec"]["renewTime"] = world.now.isoformat()
+    world._touch(world.locks["first"])
+    pass_until(world, 0.6)
+    assert world.state("first") == "Expired"
+
+
 def test_a_lock_that_both_a_window_and_max_hold_cut_short_is_not_renewed_for_ever(world: World) -> None:
     assert world.asset is not None
     world.asset["spec"]["maxHold"] = "30m"

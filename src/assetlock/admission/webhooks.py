@@ -105,7 +105,7 @@ class Webhooks:
 
     async def assetlocks(self, review: Review) -> Verdict:
         """A new AssetLock, or a change of one."""
-        return assetlock_rules.decide(review, self.settings.longest_ttl)
+        return assetlock_rules.decide(review, self.settings.longest_ttl, self.now())
 
     async def leases(self, review: Review) -> Verdict:
         """A write to a Lease that is a lock."""

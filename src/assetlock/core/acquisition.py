@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 
 from assetlock.core import names, pods
 from assetlock.core.identity import QUARANTINE
@@ -22,6 +23,7 @@ HOLDER_FAILED = "HolderFailed"
 """Why a lock ended: its pod has failed, and who knows what it left behind."""
 
 _UNKNOWN = Fate()
+_SECOND = datetime.timedelta(seconds=1)
 _HINT = (
     'nobody gets it until somebody with the verb "unlock" deletes this AssetLock, or another takes it over'
 )
@@ -138,7 +140,7 @@ def acquired(
     pod = pods.holds_for(lock) if lock else pods.pod_of_lease(claim.leases[0].lease)
     ending = (
         (_end_of_withholding(observation, claim) if claim.withheld else _ending(observation, claim, lock))
-        or _loss(observation, claim, lock, recorded)
+        or _loss(observation, claim, lock, recorded, gate)
         or _failing(observation, lock, pod, unfenceable)
         or (None if unfenceable else _revoked(observation, lock))
         or _handed_over(observation, claim, gate, unfenceable)
@@ -172,7 +174,11 @@ def _end_of_withholding(observation: Observation, claim: LeaseClaim) -> Ending |
 
 
 def _loss(
-    observation: Observation, claim: LeaseClaim, lock: AssetLock | None, recorded: Holder | None
+    observation: Observation,
+    claim: LeaseClaim,
+    lock: AssetLock | None,
+    recorded: Holder | None,
+    gate: Gate,
 ) -> Ending | None:
     if any(observed.terminating for observed in claim.leases):
         state, reason = (LockState.RELEASED, "Deleted") if lock is None else (LockState.REVOKED, "LeaseLost")
@@ -185,10 +191,23 @@ def _loss(
     collecting = lock is not None and recorded is None and not is_complete(observation, lock, claim)
     if claim.expires is None or claim.deadline is None or claim.deadline > observation.now or collecting:
         return None
+    if _is_renewed(observation, claim) and gate.closure is None:
+        return None
     message = f"not renewed by {format_time(claim.expires)}"
+    if claim.capped and observation.asset is not None:
+        longest = observation.asset.spec.max_hold
+        message = f"held for maxHold, {longest}, which ended it at {format_time(claim.expires)}"
     if not _is_to_be_looked_at(lock):
         return Ending(LockState.EXPIRED, "Expired", message)
     return Ending(LockState.QUARANTINED, "Quarantined", f"{message}; {_HINT}")
+
+
+def _is_renewed(observation: Observation, claim: LeaseClaim) -> bool:
+    """Whether the holder has renewed it in time, though the Lease does not say so yet."""
+    if claim.renewed is None or claim.capped:
+        return False
+    lasts = (claim.term.lease.spec.lease_duration_seconds or 0) * _SECOND
+    return claim.renewed + lasts + observation.limits.skew > observation.now
 
 
 def _is_to_be_looked_at(lock: AssetLock | None) -> bool:

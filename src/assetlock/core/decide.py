@@ -59,6 +59,7 @@ def _next_deadline(situation: Situation) -> datetime.datetime | None:
         deadlines.append(break_glass.next_deadline(situation.observation.asset.status.broken_glass))
     deadlines.append(maintenance.next_deadline(situation))
     deadlines += [ending.forget_at(lock) for lock in situation.observation.locks]
+    deadlines += [each.lock.spec.renew_time for each in situation.active if each.lock is not None]
     now = situation.observation.now
     return min((moment for moment in deadlines if moment is not None and moment > now), default=None)
 

@@ -93,6 +93,11 @@ def lease_expired(name: str, expired: datetime.datetime) -> str:
     return f"Lease {name} ran out at {moment(expired)} and is being freed: try again in a second"
 
 
+def has_ended(lock: str, state: str, why: str) -> str:
+    """Why an AssetLock can't be renewed any more."""
+    return f"AssetLock {lock} has ended: {state}{f', {why}' if why else ''}; to lock again, create another"
+
+
 def listed(holders: Sequence[HeldBy]) -> str:
     """The first holders, and how many more there are."""
     names = ", ".join(str(holder) for holder in holders[:MOST_HOLDERS])

@@ -11,6 +11,7 @@ from assetlock.model import cel
 from assetlock.model.base import (
     AssetName,
     Duration,
+    MicroTime,
     Model,
     ObjectName,
     PodUID,
@@ -55,14 +56,16 @@ class LockHolder(Model):
 
 
 class AssetLockSpec(Model):
-    """What is asked for. Only ttl, reason and priority may be changed afterwards."""
+    """What is asked for. Only ttl, renewTime, reason and priority may be changed afterwards."""
 
     model_config = ConfigDict(
         json_schema_extra=cel.immutable_but_for(
             "ttl",
+            "renewTime",
             "reason",
             "priority",
-            message="cannot be changed: only ttl, reason and priority can; make a new AssetLock instead",
+            message="cannot be changed: only ttl, renewTime, reason and priority can; "
+            "create another AssetLock instead",
             also=(
                 cel.rule(
                     "[has(self.assetName), has(self.assetNames), has(self.assetSelector)]"
@@ -136,6 +139,12 @@ class AssetLockSpec(Model):
     )
     ttl: PositiveDuration | None = Field(
         None, description="How long it lasts unless it is extended. Default: the Asset's defaultTTL."
+    )
+    renew_time: MicroTime | None = Field(
+        None,
+        description="Renews the lock: write the present time here, as in a Lease, and it lasts another ttl. The "
+        "server's time is stored, whatever you write. A renewal less than ten seconds after the last one counts as "
+        "that one, unless the lock is about to expire.",
     )
     wait: Duration = Field("0s", description="How long to queue for it. Zero: now or not at all.")
     when_held: Literal["Wait", "Revoke", "Skip"] | None = Field(
@@ -246,8 +255,15 @@ class AssetLock(Model):
                 "!has(oldSelf.status) || !has(oldSelf.status.state) || "
                 "oldSelf.status.state in ['Pending', 'Held'] || "
                 "(has(self.status) && has(self.status.state) && self.status.state == oldSelf.status.state)",
-                "a lock that has ended stays so; make a new AssetLock instead",
+                "a lock that has ended stays so; create another AssetLock instead",
                 field="status.state",
+            ),
+            cel.rule(
+                "!has(oldSelf.status) || !has(oldSelf.status.state) || "
+                "oldSelf.status.state in ['Pending', 'Held'] || !has(self.spec.renewTime) || "
+                "(has(oldSelf.spec.renewTime) && self.spec.renewTime == oldSelf.spec.renewTime)",
+                "a lock that has ended can't be renewed; create another AssetLock",
+                field="spec.renewTime",
             ),
             cel.rule(
                 "!has(self.spec.takeOver) || self.spec.takeOver != self.metadata.name",

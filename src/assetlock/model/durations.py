@@ -53,6 +53,14 @@ def parse_duration(text: str) -> datetime.timedelta:
     return datetime.timedelta(microseconds=sum(_microseconds(*part) for part in _PARTS.findall(text)))
 
 
+def shown(length: datetime.timedelta) -> str:
+    """A length as people write it, in whole seconds: ``10m``, ``1h30m``, ``45s``."""
+    minutes, seconds = divmod(int(length.total_seconds()), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = ((hours, "h"), (minutes, "m"), (seconds, "s"))
+    return "".join(f"{number}{unit}" for number, unit in parts if number) or "0s"
+
+
 def _microseconds(whole: str, fraction: str, unit: str) -> int:
     millionths = int(whole) * _SECOND + int(fraction.ljust(6, "0"))
     return millionths * _MICROSECONDS[unit] // _SECOND

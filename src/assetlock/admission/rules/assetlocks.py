@@ -5,14 +5,17 @@ Naming somebody else is left to the policy, which asks for the verb ``delegate``
 
 from __future__ import annotations
 
+import datetime
+
 from assetlock.admission import verdict
 from assetlock.admission.review import Review, mapping, text
+from assetlock.admission.rules import renewals
 from assetlock.admission.verdict import Admitted, PatchOperation, Verdict
 from assetlock.core.windows.calendar import LONGEST
 from assetlock.model.durations import parse_duration
 
 
-def decide(review: Review, longest: str) -> Verdict:
+def decide(review: Review, longest: str, now: datetime.datetime) -> Verdict:
     """Stamp the holder of a new lock; refuse a TTL that the operator would never allow.
 
     One that only the asset does not allow is clipped at the grant, where what the asset says then counts. People's
@@ -25,9 +28,10 @@ def decide(review: Review, longest: str) -> Verdict:
     excess = _excess(ttl, longest) if ttl and ttl != before else None
     if excess:
         return verdict.invalid("spec.ttl", excess)
-    if review.operation != "CREATE":
-        return Admitted()
-    return Admitted(_stamped(review))
+    if (too_late := renewals.refusal(review)) is not None:
+        return too_late
+    renewed = renewals.stamped(review, now)
+    return Admitted(renewed if review.operation != "CREATE" else (*_stamped(review), *renewed))
 
 
 def _excess(ttl: str, longest: str) -> str | None:

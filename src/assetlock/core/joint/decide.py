@@ -90,7 +90,7 @@ def decide_together(view: JointView) -> Decision:
     if queue.has_ended(lock):
         return _forget(view)
     if lock.status.state is LockState.HELD:
-        return _renew(view) or _show_held(view) or Decision()
+        return _renew(view) or _show_held(view) or Decision(wake_at=_renewal_ahead(view))
     withdrawn = ending.not_to_be_served(lock) or view.anywhere.given_up_by_pod(lock)
     if withdrawn is not None:
         confirm = (ConfirmPod(withdrawn.pod, ended=True),) if withdrawn.pod else ()
@@ -211,6 +211,12 @@ def _renew(view: JointView) -> Decision | None:
         return None
     body = lease_bodies.renewed(view.observations[0], first, view.lock, view.lasts)
     return Decision(writes=(ReplaceLease(body),))
+
+
+def _renewal_ahead(view: JointView) -> datetime.datetime | None:
+    """When a renewal counts whose time, by admission's clock, has not come by ours."""
+    renewed = view.lock.spec.renew_time
+    return renewed if renewed is not None and renewed > view.now else None
 
 
 def _show_held(view: JointView) -> Decision | None:

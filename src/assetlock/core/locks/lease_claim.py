@@ -36,7 +36,8 @@ class LeaseClaim:
 
     ``lock_name`` is ``None`` for a hand-made Lease. ``elsewhere`` are its Leases on other assets. ``term`` is the
     Lease that was renewed last. ``withheld`` is true if nobody has it: it keeps others out. What has no ``deadline``
-    does not run out. ``term_ends`` is what the Lease alone says.
+    does not run out. ``term_ends`` is what the Lease alone says. ``renewed`` is when its AssetLock was renewed, if
+    the Lease does not say so yet.
     """
 
     acquisition: str
@@ -50,6 +51,7 @@ class LeaseClaim:
     deadline: datetime.datetime | None
     withheld: bool
     term_ends: datetime.datetime
+    renewed: datetime.datetime | None = None
 
     @property
     def capped(self) -> bool:
@@ -95,6 +97,7 @@ def _claim(observation: Observation, acquisition: str, leases: list[ObservedLeas
         deadline=expires + observation.limits.skew if expires else None,
         withheld=withheld,
         term_ends=ends,
+        renewed=_renewed_since(term, lock, observation.now),
     )
 
 
@@ -112,6 +115,14 @@ def _longest_hold(
     recorded = next((h.acquire_time for h in asset.status.holders if h.acquisition == acquisition), None)
     began = min(since, recorded + RECORD_PRECISION) if recorded else since
     return began + parse_duration(asset.spec.max_hold)
+
+
+def _renewed_since(
+    term: ObservedLease, lock: AssetLock | None, now: datetime.datetime
+) -> datetime.datetime | None:
+    """When the holder renewed, by admission's clock. What lies ahead of ours counts when it has come."""
+    renewed = lock.spec.renew_time if lock is not None else None
+    return renewed if renewed is not None and _renewed(term) < renewed <= now else None
 
 
 def _renewed(observed: ObservedLease) -> datetime.datetime:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,9 +13,11 @@ from assetlock.core.locks.lock import acquisition_of, is_joint
 from assetlock.core.locks.ttl import effective_ttl, longest_ttl
 from assetlock.core.situation import Situation
 from assetlock.core.status import reporting
+from assetlock.core.windows import term
+from assetlock.core.windows.gate import names_of
 from assetlock.model.asset import Holder
 from assetlock.model.assetlock import AssetLock, AssetLockStatus, LockedAsset, LockState
-from assetlock.model.durations import parse_duration
+from assetlock.model.durations import parse_duration, shown
 from assetlock.model.times import format_time
 
 HOLDER_ALIVE = "HolderAlive"
@@ -176,11 +179,24 @@ def _clipped(situation: Situation, acquisition: Acquisition, lock: AssetLock) ->
     longest = longest_ttl(observation.asset, observation.limits, lock)
     ttl = effective_ttl(lock, observation.asset, observation.limits)
     asked = lock.spec.ttl
+    if cut := _cut_short(situation, acquisition, ttl):
+        return cut
     if observation.asset and observation.asset.spec.max_hold and acquisition.claim.capped:
         return f"; maxHold {observation.asset.spec.max_hold} ends it then, however often it is renewed"
     if not asked or parse_duration(asked) <= longest:
         return ""
-    return f"; ttl {asked} clipped to {int(ttl.total_seconds())}s, the longest that asset and operator allow"
+    return f"; ttl {asked} clipped to {shown(ttl)}, the longest that asset and operator allow"
+
+
+def _cut_short(situation: Situation, acquisition: Acquisition, ttl: datetime.timedelta) -> str:
+    """That a maintenance window ends it before its TTL does; empty while none does."""
+    gate, claim = situation.gate, acquisition.claim
+    if (claim.term.lease.spec.lease_duration_seconds or 0) >= int(ttl.total_seconds()):
+        return ""
+    closure = gate.closure or gate.closings.next_closure(situation.observation.now)
+    if closure is None or closure.since is None or claim.term_ends > closure.since + term.TOLERANCE:
+        return ""
+    return f"; ttl {shown(ttl)} is cut short: {names_of(closure)} begins maintenance at {format_time(closure.since)}"
 
 
 def _holder_condition(acquisition: Acquisition, lock: AssetLock, until: str) -> dict[str, reporting.Told]:

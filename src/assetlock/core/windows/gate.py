@@ -45,13 +45,13 @@ class Gate:
 
 def _closed(closure: Closure) -> str:
     since = f" since {format_time(closure.since)}" if closure.since else ""
-    return f"closed for maintenance by {_names(closure)}{since}{_reason(closure)}; {_opens(closure)}"
+    return f"closed for maintenance by {names_of(closure)}{since}{_reason(closure)}; {_opens(closure)}"
 
 
 def _too_late(closure: Closure) -> str:
     start = format_time(closure.since) if closure.since else ""
     return (
-        f"its TTL would outlive {start}, when the asset is closed for maintenance by {_names(closure)}"
+        f"its TTL would outlive {start}, when the asset is closed for maintenance by {names_of(closure)}"
         f"{_reason(closure)}; ask for less, or later: {_opens(closure)}"
     )
 
@@ -62,7 +62,8 @@ def _opens(closure: Closure) -> str:
     )
 
 
-def _names(closure: Closure) -> str:
+def names_of(closure: Closure) -> str:
+    """The first windows of a closure, for a message."""
     several = "windows" if len(closure.windows) > 1 else "window"
     return f"{several} {', '.join(window.metadata.name for window in closure.windows[:3])}"
 

@@ -44,12 +44,12 @@ def is_right(observation: Observation, lock: AssetLock, held: LeaseClaim) -> boo
 def are_right(observations: Sequence[Observation], lock: AssetLock, held: LeaseClaim) -> bool:
     """The same for a lock over several assets, of which the strictest counts. A window's lock is never that."""
     asked = min(effective_ttl(lock, each.asset, each.limits) for each in observations)
-    if held.term.lease.spec.lease_duration_seconds == int(asked.total_seconds()):
+    if held.renewed is None and held.term.lease.spec.lease_duration_seconds == int(asked.total_seconds()):
         return True
     if any(_is_closed(observation, lock) for observation in observations):
         return True  # What was cut short to the start is over in a moment: no term begins while the asset is closed.
     closes = min(filter(None, (closes_at(observation, lock) for observation in observations)), default=None)
-    return closes is not None and abs(held.term_ends - closes) <= TOLERANCE
+    return closes is not None and held.renewed is None and abs(held.term_ends - closes) <= TOLERANCE
 
 
 def closes_at(observation: Observation, lock: AssetLock) -> datetime.datetime | None:
