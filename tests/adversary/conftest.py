@@ -56,8 +56,7 @@ class Shop(Operated):
     def stamps(self, target: str) -> dict[str, str]:
         """The stamps on ``kind/name``, by asset."""
         annotations = self.metadata(target).get("annotations", {})
-        found = {key: text for key, text in annotations.items() if key.endswith(names.STAMP_SUFFIX)}
-        return {key.removesuffix(names.STAMP_SUFFIX).rpartition(".")[0]: text for key, text in found.items()}
+        return {found[1]: text for key, text in annotations.items() if (found := names.claimant(key))}
 
     def metadata(self, target: str) -> dict[str, Any]:
         """The metadata of ``kind/name`` as it is now."""

@@ -80,7 +80,7 @@ def _wait_until_policies_are_in_force(plane: ControlPlane) -> None:
     while time.monotonic() < deadline:
         # Dry runs: a write that got through before the policy came would have nothing left to change.
         written = probe.run(*patch, "--dry-run=server", user=STRANGER)
-        made = probe.run(*create, "--dry-run=server", user=STRANGER, stdin=json.dumps(lease("no.dots")))
+        made = probe.run(*create, "--dry-run=server", user=STRANGER, stdin=json.dumps(lease("two..dots")))
         if LOCKED in written.stderr and made.returncode:
             return
     raise AssertionError("the policies are not in force after 30 s")
@@ -91,6 +91,32 @@ def test_strangers_are_refused_with_403_and_told_who_holds_it(locked: Cluster) -
     assert "(Forbidden)" in complaint
     assert f"held by {HOLDER} (token 7)" in complaint
     assert f"kubectl get asset vm -n {locked.namespace}" in complaint
+
+
+def test_an_asset_with_dots_in_its_name_is_named_whole(cluster: Cluster) -> None:
+    cluster.create(config_map())
+    cluster.stamp("configmap", "settings", HOLDER, asset="vm.db-prod-01")
+    complaint = cluster.patch("configmap", "settings", colour("blue"), user=STRANGER, check=False)
+    assert f"through asset vm.db-prod-01 in namespace {cluster.namespace}, held by" in complaint
+    assert f"kubectl get asset vm.db-prod-01 -n {cluster.namespace}" in complaint
+
+
+def test_a_lease_of_ours_is_named_after_one_asset(cluster: Cluster) -> None:
+    fitting = [("a.b", "asset.a.b"), ("a.b", "asset-63.a.b"), ("1", "asset.1"), ("b", "asset-1.b")]
+    others = [
+        ("a.b", "asset-64.a.b"),
+        ("a.b", "asset-0.a.b"),
+        ("a.b", "asset.a.b.1"),
+        ("a.b", "asset-1.axb"),
+        ("b", "asset.a.b"),
+        ("b", "asset-1.a.b"),
+        ("asset-1.b", "asset-1.b"),
+    ]
+    for asset, name in (*fitting, *others):
+        body = lease(asset, owner=STRANGER)
+        body["metadata"]["name"] = name
+        complaint = cluster.create(body, user=STRANGER)
+        assert ("must be named" in complaint) == ((asset, name) in others), complaint
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_who_waits_for_the_rest_of_the_slots_goes_on_waiting(operated: Operated)
     operated.asset("vm-1", "app", capacity=2)
     operated.held("reader", mode="Shared")
     operated.lock("writer", "bob", wait="1h")
-    operated.kubectl("wait", "--for=create", "lease/asset.vm-1.1", "--timeout=20s")
+    operated.kubectl("wait", "--for=create", "lease/asset-1.vm-1", "--timeout=20s")
     done = revoke(operated)
     assert done.stdout.startswith("revoked AssetLock reader of alice since 20"), done.stderr
     assert "writer" not in done.stdout

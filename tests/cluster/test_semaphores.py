@@ -7,12 +7,13 @@ from typing import Any
 from tests.cluster.conftest import Operated, lease, until
 
 from assetlock.cli.stack import Part
+from assetlock.core import names
 
 
 def further(asset: str, slot: int, user: str = "job") -> dict[str, Any]:
     """A Lease for one of an asset's further slots."""
     body = lease(asset, user)
-    body["metadata"]["name"] += f".{slot}"
+    body["metadata"]["name"] = names.lease_name(asset, slot)
     return body
 
 
@@ -71,7 +72,7 @@ def test_a_writer_has_every_lease_so_that_none_can_be_made_by_hand(operated: Ope
 def test_a_lease_made_by_hand_takes_a_slot_and_excludes_a_writer(operated: Operated) -> None:
     operated.asset("vm-1", "app", capacity=2)
     operated.create(further("vm-1", 1, "alice"), user="alice")
-    operated.wait("lease/asset.vm-1.1", r"jsonpath={.metadata.annotations.assetlock\.dev/token}=1")
+    operated.wait("lease/asset-1.vm-1", r"jsonpath={.metadata.annotations.assetlock\.dev/token}=1")
     operated.held("reader", "bob", mode="Shared")
     operated.lock("writer", "carol")
     assert operated.settled("writer")["reason"] == "Locked"
@@ -85,7 +86,7 @@ def test_a_slot_that_the_asset_does_not_have_is_refused(operated: Operated) -> N
     refused = operated.create(further("vm-1", 2), user="alice", check=False)
     assert "has no slot 2: its capacity is 2" in refused.stderr
     refused = operated.create(further("vm-1", 64), user="alice", check=False)
-    assert "must be named asset.vm-1 (further slots: asset.vm-1.1 to .63)" in refused.stderr
+    assert "must be named asset.vm-1 (further slots: asset-1.vm-1 to asset-63.vm-1)" in refused.stderr
 
 
 def test_a_capacity_of_zero_is_refused_and_so_is_one_that_is_too_large(operated: Operated) -> None:
@@ -119,7 +120,7 @@ def test_who_made_a_lease_beyond_the_capacity_is_told_that_it_holds_nothing(oper
         operated.wait("ast/vm-1", "condition=Overcommitted")
     finally:
         operated.stack.restart(Part.ADMISSION)
-    said = "Lease asset.vm-1.3 of alice holds nothing: the asset's capacity is 2, so there is no slot 3"
+    said = "Lease asset-3.vm-1 of alice holds nothing: the asset's capacity is 2, so there is no slot 3"
     condition = next(
         c for c in operated.get("asset", "vm-1")["status"]["conditions"] if c["type"] == "Overcommitted"
     )

@@ -23,7 +23,7 @@ def shared(operated: Operated) -> Operated:
 def stamps(operated: Operated) -> set[str]:
     """The assets whose stamps the ConfigMap carries."""
     annotations = operated.get("configmap", "app")["metadata"].get("annotations", {})
-    return {key.partition(".")[0] for key in annotations if key.endswith(names.STAMP_SUFFIX)}
+    return {found[1] for key in annotations if (found := names.claimant(key)) is not None}
 
 
 def test_a_stranger_is_told_of_both(shared: Operated) -> None:

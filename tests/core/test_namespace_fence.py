@@ -9,13 +9,11 @@ from hypothesis import given
 from assetlock.core.fence.namespace_fence import (
     GuardedTarget,
     NamespaceFence,
-    asset_of,
     namespace_fence_of,
     unguardable,
 )
 from assetlock.core.fence.stamp import StampedHolder
 from assetlock.core.identity import Identity
-from assetlock.core.names import namespace_fence_key
 from assetlock.core.observation import ObservedTarget
 from assetlock.model.asset import Target
 
@@ -39,10 +37,6 @@ def test_anything_else_is_refused_and_nothing_worse(text: str) -> None:
         assert str(NamespaceFence.parse(text)) == text or " " in text
     except ValueError:
         assert namespace_fence_of({"key": text}, "key") is None
-
-
-def test_the_annotation_tells_whose_it_is() -> None:
-    assert asset_of(namespace_fence_key("vm-1", "team-a")) == ("team-a", "vm-1")
 
 
 @pytest.mark.parametrize(

@@ -208,9 +208,9 @@ def needed_by(asset: Asset) -> set[str]:
 
 def _guards_on(space: ObservedNamespace) -> dict[AssetKey, str]:
     return {
-        AssetKey(*namespace_fence.asset_of(key)): value
+        AssetKey(*claimant): value
         for key, value in space.annotations.items()
-        if key.endswith(names.NAMESPACE_FENCE_SUFFIX)
+        if key.endswith(names.NAMESPACE_FENCE_SUFFIX) and (claimant := names.claimant(key)) is not None
     }
 
 

@@ -38,28 +38,28 @@ TARGETS_POLICY = "assetlock-targets"
 SUBRESOURCES_POLICY = "assetlock-subresources"
 """The one that fences scaling, eviction and exec, and its binding."""
 
+_SLOTS = {"asset": 0} | {f"asset-{slot}": slot for slot in range(1, MOST_SLOTS)}
+
 
 def lease_name(asset: str, slot: int = 0) -> str:
-    """The Lease that is one slot of an asset: ``asset.vm``, ``asset.vm.1``, ``asset.vm.2`` and so on."""
-    return f"asset.{asset}.{slot}" if slot else f"asset.{asset}"
+    """The Lease that is one slot of an asset: ``asset.vm``, ``asset-1.vm``, ``asset-2.vm`` and so on.
+
+    The slot is before the first dot, since names of assets may have dots.
+    """
+    return f"asset-{slot}.{asset}" if slot else f"asset.{asset}"
 
 
 def slot_of(asset: str, lease: str) -> int | None:
     """Which slot of the asset a Lease of this name is; ``None`` if it is none."""
-    base = lease_name(asset)
-    if lease == base:
-        return 0
-    number = lease.removeprefix(f"{base}.")
-    if number == lease or not number.isdecimal() or not number.isascii() or number.startswith("0"):
-        return None
-    return int(number) if len(number) <= 2 and int(number) < MOST_SLOTS else None
+    first, _, rest = lease.partition(".")
+    return _SLOTS.get(first) if rest == asset else None
 
 
 def stamp_key(asset: str, namespace: str) -> str:
     """The annotation by which an asset claims a target.
 
-    Both names are DNS labels, so that the annotation's prefix stays below the 253 characters that
-    Kubernetes allows, and tells asset and namespace apart.
+    Neither is longer than 63 characters, so that the annotation's prefix stays below the 253 that Kubernetes
+    allows; and a namespace has no dots, so that the last one tells asset and namespace apart.
     """
     return f"{asset}.{namespace}{STAMP_SUFFIX}"
 
@@ -67,6 +67,15 @@ def stamp_key(asset: str, namespace: str) -> str:
 def namespace_fence_key(asset: str, namespace: str) -> str:
     """The annotation on a namespace by which an asset closes the subresources of its targets there."""
     return f"{asset}.{namespace}{NAMESPACE_FENCE_SUFFIX}"
+
+
+def claimant(key: str) -> tuple[str, str] | None:
+    """Namespace and name of the asset that such an annotation belongs to; ``None`` for any other."""
+    for suffix in (STAMP_SUFFIX, NAMESPACE_FENCE_SUFFIX):
+        if key.endswith(suffix):
+            asset, _, namespace = key.removesuffix(suffix).rpartition(".")
+            return (namespace, asset) if asset and namespace else None
+    return None
 
 
 PROBE_KEY = stamp_key("probe", OPERATOR_NAMESPACE)

@@ -237,11 +237,7 @@ class Asset(Model):
 
     model_config = ConfigDict(
         json_schema_extra=cel.rules(
-            cel.rule(
-                f"self.metadata.name.size() <= 63 && self.metadata.name.matches('{cel.DNS_LABEL}')",
-                "an asset's name is a DNS label: at most 63 of a-z, 0-9 and -, without dots",
-                field="metadata.name",
-            ),
+            cel.asset_name("self.metadata.name", field="metadata.name"),
             cel.rule(
                 "!has(oldSelf.status) || !has(oldSelf.status.fencingToken) || (has(self.status) && "
                 "has(self.status.fencingToken) && self.status.fencingToken >= oldSelf.status.fencingToken)",

@@ -75,12 +75,7 @@ AssetName = Annotated[
     str,
     Field(
         max_length=253,
-        json_schema_extra=cel.rules(
-            cel.rule(
-                f"self.size() <= 63 && self.matches('{cel.DNS_LABEL}')",
-                "an asset's name is a DNS label: at most 63 of a-z, 0-9 and -, without dots",
-            )
-        ),
+        json_schema_extra=cel.rules(cel.asset_name("self")),
     ),
 ]
 """Longer ones reach the rule, which says it better than a length does."""

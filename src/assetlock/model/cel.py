@@ -10,13 +10,25 @@ from typing import Any
 
 from pydantic.config import JsonDict
 
+from assetlock.model.limits import LONGEST_ASSET_NAME
+
 DNS_LABEL = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 
 
 def rule(expression: str, message: str, *, field: str | None = None) -> JsonDict:
     """One rule; ``field`` is what the refusal points at, when that is only a part of what is looked at."""
     path: JsonDict = {"fieldPath": f".{field}"} if field else {}
     return {"rule": expression, "message": message, **path}
+
+
+def asset_name(value: str, *, field: str | None = None) -> JsonDict:
+    """The rule that ``value`` may be the name of an asset. The name of an object is a DNS subdomain anyhow."""
+    return rule(
+        f"{value}.size() <= {LONGEST_ASSET_NAME} && {value}.matches('{DNS_SUBDOMAIN}')",
+        f"an asset's name is a DNS subdomain of at most {LONGEST_ASSET_NAME} characters: a-z, 0-9, - and single dots",
+        field=field,
+    )
 
 
 def rule_on_change(expression: str, message: str) -> JsonDict:

@@ -28,7 +28,9 @@ def claims_on(review: Review, annotations: Mapping[str, str]) -> tuple[Claim, ..
 
 def guards_among(annotations: Mapping[str, str]) -> dict[str, NamespaceFence]:
     """The guards that can be read, by annotation."""
-    keys = sorted(key for key in annotations if key.endswith(names.NAMESPACE_FENCE_SUFFIX))
+    keys = sorted(
+        key for key in annotations if key.endswith(names.NAMESPACE_FENCE_SUFFIX) and names.claimant(key)
+    )
     return {
         key: found
         for key in keys
@@ -38,8 +40,8 @@ def guards_among(annotations: Mapping[str, str]) -> dict[str, NamespaceFence]:
 
 def claim(key: str, found: NamespaceFence) -> Claim:
     """The asset's claim, as its stamp on the object would be."""
-    namespace, asset = namespace_fence.asset_of(key)
-    return Claim(names.stamp_key(asset, namespace), str(found), Stamp("", found.holders, found.exempt))
+    stamp = key.removesuffix(names.NAMESPACE_FENCE_SUFFIX) + names.STAMP_SUFFIX
+    return Claim(stamp, str(found), Stamp("", found.holders, found.exempt))
 
 
 def admits(review: Review, claims: Sequence[Claim]) -> bool:

@@ -36,12 +36,16 @@ class Claim:
     @property
     def asset(self) -> str:
         """The name of the asset."""
-        return self.key.removesuffix(names.STAMP_SUFFIX).partition(".")[0]
+        return self._claimant[1]
 
     @property
     def namespace(self) -> str:
         """The namespace of the asset."""
-        return self.key.removesuffix(names.STAMP_SUFFIX).partition(".")[2]
+        return self._claimant[0]
+
+    @property
+    def _claimant(self) -> tuple[str, str]:
+        return names.claimant(self.key) or ("", "")
 
 
 def claims_on(review: Review) -> tuple[Claim, ...]:

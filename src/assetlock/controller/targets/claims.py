@@ -81,6 +81,6 @@ def stamping(uid: str, annotations: Mapping[str, str]) -> Iterator[AssetKey]:
     """The assets whose stamps count on the object with this UID: copies from another object do not."""
     for annotation, text in annotations.items():
         if annotation.endswith(names.STAMP_SUFFIX) and text.split("\n", 1)[0] == uid:
-            asset, _, namespace = annotation.removesuffix(names.STAMP_SUFFIX).partition(".")
-            if asset and namespace:
-                yield AssetKey(namespace, asset)
+            claimant = names.claimant(annotation)
+            if claimant is not None:
+                yield AssetKey(*claimant)

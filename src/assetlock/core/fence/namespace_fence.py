@@ -98,9 +98,3 @@ def namespace_fence_of(annotations: Mapping[str, str], key: str) -> NamespaceFen
         return NamespaceFence.parse(annotations[key])
     except (KeyError, ValueError):
         return None
-
-
-def asset_of(key: str) -> tuple[str, str]:
-    """Namespace and name of the asset that such an annotation belongs to."""
-    name, _, namespace = key.removesuffix(names.NAMESPACE_FENCE_SUFFIX).partition(".")
-    return namespace, name
