@@ -126,7 +126,7 @@ def test_who_made_a_lease_beyond_the_capacity_is_told_that_it_holds_nothing(oper
     )
     assert said in condition["message"]
     until(lambda: said in operated.kubectl("events", "--for=asset/vm-1").stdout, "an Event tells so too")
-    assert "assetlock.dev/token" not in operated.get("lease", "asset.vm-1.3")["metadata"]["annotations"]
+    assert "assetlock.dev/token" not in operated.get("lease", "asset-3.vm-1")["metadata"]["annotations"]
     assert operated.write("app", "bob").returncode == 0
-    operated.kubectl("delete", "lease", "asset.vm-1.3", user="alice")
+    operated.kubectl("delete", "lease", "asset-3.vm-1", user="alice")
     operated.wait("ast/vm-1", "condition=Overcommitted=false")

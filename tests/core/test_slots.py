@@ -261,7 +261,7 @@ def test_a_lease_beyond_the_capacity_is_told_of_once_for_as_long_as_it_is_there(
     assert [(each.reason, each.warning) for each in told] == [("LeaseHoldsNothing", True)]
     assert said_of_leases(world) == (
         "True",
-        "Lease asset.vm-1.3 of job holds nothing: the asset's capacity is 2, so there is no slot 3; delete the Lease",
+        "Lease asset-3.vm-1 of job holds nothing: the asset's capacity is 2, so there is no slot 3; delete the Lease",
     )
     assert held(world) == [] and world.stamped_users("app") == []
     world.renew_by_hand(slot=3)
