@@ -6,6 +6,8 @@ TESTERS ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --upgrade --generate-hashes --no-emit-index-url \
+  --no-header --no-annotate --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help setup controlplane helm demo test lint format bench sim exhaustive nightly chaos restarts mutants matrix fuzz \
@@ -84,8 +86,9 @@ manifests: helm  ## Render manifests/ from the chart; write the chart's schema a
 
 lock: setup  ## Lock the newest allowed versions
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --upgrade \
-	  --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet --output-file requirements-dev.lock
+	$(COMPILE) --extra dev --output-file requirements-dev.lock pyproject.toml
+	$(COMPILE) --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
+	echo hatchling | $(COMPILE) --constraint requirements-dev.lock --output-file requirements-build.lock -
 
 clean:  ## Remove what these targets made, but for the cache of built programs
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -26,7 +26,7 @@ _OF_A_RELEASE = re.compile(
 
 def rendered() -> dict[str, str]:
     """The manifests, by file name."""
-    text = _OF_A_RELEASE.sub("", helm.template(values=[VALUES]))
+    text = _OF_A_RELEASE.sub("", helm.template("--no-hooks", values=[VALUES]))
     files: dict[str, list[str]] = {}
     _, *parts = _SOURCE.split(text)
     for name, document in zip(parts[::2], parts[1::2], strict=True):

@@ -92,6 +92,14 @@ def test_with_namespaces_named_the_controller_may_write_to_targets_there_alone()
     bindings = [
         (one["kind"], one["metadata"].get("namespace"))
         for one in rendered(scenario)
-        if one["kind"].endswith("RoleBinding") and one["roleRef"]["name"] == "assetlock-targets"
+        if one["kind"].endswith("RoleBinding") and one["metadata"]["name"] == "assetlock-targets"
     ]
     assert sorted(bindings) == [("RoleBinding", "pay"), ("RoleBinding", "shop")]
+
+
+def test_the_hook_may_take_down_every_policy_and_both_processes() -> None:
+    documents = rendered(None)
+    [role] = [one for one in documents if one["metadata"]["name"] == "assetlock-uninstall" and "rules" in one]
+    may = {name for rule in role["rules"] for name in rule.get("resourceNames", ())}
+    kinds = ("ValidatingAdmissionPolicy", "MutatingWebhookConfiguration", "Deployment")
+    assert {one["metadata"]["name"] for one in documents if one["kind"] in kinds} == may

@@ -1,11 +1,15 @@
-"""`assetlock operator`: the two processes that the image runs."""
+"""`assetlock operator`: what the image runs: the two processes, and a check that they do their work."""
 
 from __future__ import annotations
 
 import asyncio
 import pathlib
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from assetlock.kube.config import ClusterConfig
 
 
 @click.group()
@@ -49,3 +53,33 @@ def admission(kubeconfig: pathlib.Path | None, host: str, port: int) -> None:
 
     logs.configure()
     asyncio.run(run(kubeconfig, host, port))
+
+
+@operator.command()
+@_kubeconfig
+@click.option("-n", "--namespace", help="Where to try it. Default: the kubeconfig's, or the pod's.")
+@click.option(
+    "--timeout", default=60.0, show_default=True, help="Seconds within which all of it must happen."
+)
+def verify(kubeconfig: pathlib.Path | None, namespace: str | None, timeout: float) -> None:
+    """Lock a ConfigMap that is made for it, see it stamped and freed, and remove it again."""
+    from assetlock.kube.config import load_config
+
+    config = load_config(kubeconfig)
+    where = namespace or config.namespace
+    try:
+        asyncio.run(_verify(config, where, timeout))
+    except TimeoutError:
+        raise click.ClickException(f"not done within {timeout:g} s; see the log of the controller") from None
+
+
+async def _verify(config: ClusterConfig, namespace: str, timeout: float) -> None:
+    from assetlock.cli._verifying import verify
+    from assetlock.kube.api import Api
+    from assetlock.kube.http import HttpTransport
+
+    api = Api(HttpTransport(config))
+    try:
+        await verify(api, namespace, timeout)
+    finally:
+        await api.close()
