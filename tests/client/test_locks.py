@@ -58,6 +58,14 @@ def test_nobody_enters_a_block_whose_lock_others_hold(backend: RedisBackend) -> 
     assert caught.value.retryable
 
 
+@pytest.mark.parametrize("wait", [0, 0.3])
+async def test_a_coroutine_waits_no_longer_than_it_wants(backend: RedisBackend, wait: float) -> None:
+    held = await AsyncLock("vm-1", backend=backend).acquire()
+    with pytest.raises(LockTimeout, match="vm-1 is held by"):
+        await AsyncLock("vm-1", backend=backend).acquire(wait=wait)
+    await held.release()
+
+
 def test_trying_gives_a_handle_or_nothing(backend: RedisBackend) -> None:
     first = Lock("vm-1", backend=backend).try_acquire()
     assert first is not None

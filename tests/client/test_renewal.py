@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from assetlock import AsyncLock, Held, LockLost, lock
+from assetlock import AsyncLock, BackendUnavailable, Held, LockLost, lock
 from assetlock.client.backends.redis import RedisBackend, RedisConfig
 from assetlock.client.locking import clock
 from tests.client import servers
@@ -172,6 +172,18 @@ def test_the_clocks_of_the_machine_do_not_matter(
 def test_what_could_not_be_released_is_released_when_redis_is_back(
     own: RedisBackend, own_server: Server
 ) -> None:
+    held = lock("vm-1", ttl=600, backend=own).acquire()
+    with silent(own_server):
+        held.release()
+    lock("vm-1", wait=30, backend=own).acquire().release()
+
+
+def test_a_backend_that_stays_down_does_not_hold_up_what_is_released_elsewhere(
+    own: RedisBackend, own_server: Server
+) -> None:
+    nobody = RedisBackend(RedisConfig(port=1))
+    with pytest.raises(BackendUnavailable):
+        lock("vm-1", backend=nobody).acquire()
     held = lock("vm-1", ttl=600, backend=own).acquire()
     with silent(own_server):
         held.release()

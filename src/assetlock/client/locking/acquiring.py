@@ -108,7 +108,9 @@ class Pursuit:
 
     def _clean_up_later(self) -> None:
         what = f"cleaning up after {self.wanted.shown}"
-        process.current().chores.add(what, lambda: self.backend.abandon(self.wanted), self.wanted.ttl)
+        process.current().chores.add(
+            what, self.backend, lambda: self.backend.abandon(self.wanted), self.wanted.ttl
+        )
 
 
 def acquire(pursuit: Pursuit) -> Term:
@@ -166,8 +168,9 @@ async def _wait_async(pursuit: Pursuit, calls: Calls) -> Term:
             woken.clear()
             if (term := await calls.make(pursuit.attempt)) is not None:
                 return term
+            pause = pursuit.pause()  # a LockTimeout is a TimeoutError too
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pursuit.pause()):
+                async with asyncio.timeout(pause):
                     await woken.wait()
     finally:
         stop()
@@ -217,7 +220,7 @@ def release(term: Term) -> LockLost | None:
     except LockError as error:
         what = f"releasing {term.grant.wanted.shown}"
         log.warning("%s is tried again: %s", what, error)
-        process.current().chores.add(what, lambda: term.backend.release(term.grant), term.ttl)
+        process.current().chores.add(what, term.backend, lambda: term.backend.release(term.grant), term.ttl)
         return loss
     return loss if held or loss else term.as_loss("was no longer held when it was released")
 

@@ -18,9 +18,13 @@ PAUSE = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Chore:
-    """Something to be repeated until it no longer fails, or ``until`` has come: then a TTL has ended it anyway."""
+    """Something to be repeated until it no longer fails, or ``until`` has come: then a TTL has ended it anyway.
+
+    ``at`` is the backend: where one thing fails, the others there are not tried in the same round.
+    """
 
     what: str
+    at: object
     do: Callable[[], object]
     until: float
 
@@ -33,10 +37,10 @@ class Chores:
         self._waiting: collections.deque[Chore] = collections.deque()
         self._running = False
 
-    def add(self, what: str, do: Callable[[], object], seconds: float) -> None:
+    def add(self, what: str, at: object, do: Callable[[], object], seconds: float) -> None:
         """Repeat this for so many seconds at most."""
         with self._mutex:
-            self._waiting.append(Chore(what, do, clock.now() + seconds))
+            self._waiting.append(Chore(what, at, do, clock.now() + seconds))
             if not self._running:
                 self._running = True
                 threading.Thread(target=self._run, name="assetlock-cleanup", daemon=True).start()
@@ -47,17 +51,28 @@ class Chores:
                 if not self._waiting:
                     self._running = False
                     return
-                chore = self._waiting.popleft()
-            self._finish(chore)
+                round_ = list(self._waiting)
+                self._waiting.clear()
+            failed = self._try(round_)
+            if failed:
+                with self._mutex:
+                    self._waiting.extendleft(reversed(failed))
+                time.sleep(PAUSE)
 
-    def _finish(self, chore: Chore) -> None:
-        while True:
+    def _try(self, chores: list[Chore]) -> list[Chore]:
+        """Those that have to be tried again."""
+        failed: list[Chore] = []
+        silent: set[int] = set()
+        for chore in chores:
+            if id(chore.at) in silent:
+                failed.append(chore)
+                continue
             try:
                 chore.do()
             except Exception as error:
-                if clock.now() >= chore.until:
+                silent.add(id(chore.at))
+                if clock.now() < chore.until:
+                    failed.append(chore)
+                else:
                     log.warning("%s did not succeed, its TTL has ended it: %s", chore.what, error)
-                    return
-                time.sleep(PAUSE)
-            else:
-                return
+        return failed

@@ -211,4 +211,4 @@ def _dropped(term: Term) -> None:
     if not term.ended and term.pid == process.current().pid:
         log.warning("the handle of %s was dropped without being released", term.grant.wanted.shown)
         what = f"releasing {term.grant.wanted.shown}"
-        process.current().chores.add(what, lambda: acquiring.release(term), term.ttl)
+        process.current().chores.add(what, term.backend, lambda: acquiring.release(term), term.ttl)

@@ -32,7 +32,11 @@ from assetlock.client.temporal.elsewhere import Carried
 WAIT = 10.0
 """Seconds for which an attempt waits, if neither the decorator nor the interceptor say."""
 
-LONGEST_DELAY = 10.0
+LONGEST_DELAY = 5.0
+"""Seconds after which Temporal tries again at the latest, if its own backoff does not come later."""
+
+LONGEST = datetime.timedelta(days=365)
+"""A server may fill in a missing timeout with one of many years."""
 
 
 class LockInterceptor(Interceptor):
@@ -89,7 +93,7 @@ class _Guarding(ActivityInboundInterceptor):
 def _remaining(info: activity.Info) -> float:
     """Seconds until Temporal gives up on the activity. Only the server's times are compared."""
     timeout = info.schedule_to_close_timeout
-    if timeout is None or not timeout:
+    if timeout is None or not timeout or timeout > LONGEST:
         raise calls.misuse(
             f"activity {info.activity_type} has @needs_lock, and its schedule_to_close_timeout is missing: set it, "
             "as the lock lasts no longer"
