@@ -1,4 +1,4 @@
-"""An HTTP proxy that tunnels, and remembers whereto."""
+"""An HTTP proxy that tunnels, remembers whereto, and can be cut like a cable."""
 
 from __future__ import annotations
 
@@ -15,6 +15,18 @@ class Tunnel:
     url: str
     targets: list[str] = field(default_factory=list)
     authorizations: list[str] = field(default_factory=list)
+    is_cut: bool = False
+    sockets: set[socket.socket] = field(default_factory=set)
+
+    def cut(self) -> None:
+        """Break what is connected, and let nobody connect until `mend`."""
+        self.is_cut = True
+        for each in list(self.sockets):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def mend(self) -> None:
+        self.is_cut = False
 
 
 @contextlib.contextmanager
@@ -39,6 +51,8 @@ def tunnel() -> Iterator[Tunnel]:
 
 
 def _tunnel(request: socketserver.StreamRequestHandler, made: Tunnel) -> None:
+    if made.is_cut:
+        return
     target = request.rfile.readline().decode().split(" ")[1]
     made.targets.append(target)
     while (line := request.rfile.readline().decode().strip()) != "":
@@ -47,11 +61,13 @@ def _tunnel(request: socketserver.StreamRequestHandler, made: Tunnel) -> None:
             made.authorizations.append(value)
     host, _, port = target.rpartition(":")
     with socket.create_connection((host.strip("[]"), int(port))) as beyond:
+        made.sockets |= {beyond, request.connection}
         request.wfile.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         back = threading.Thread(target=_copy, args=(beyond, request.connection))
         back.start()
         _copy(request.connection, beyond)
         back.join()
+        made.sockets -= {beyond, request.connection}
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:

@@ -24,6 +24,7 @@ class Lazy:
 
 
 COMMANDS = {
+    "run": Lazy("assetlock.cli.run:run", "Run a command while holding a lock."),
     "dev": Lazy("assetlock.cli.dev:dev", "A real local control plane: start, use and stop one."),
     "demo": Lazy("assetlock.cli.demo:demo", "Watch locks at work on a real control plane."),
     "install": Lazy(
