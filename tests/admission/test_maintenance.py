@@ -98,7 +98,7 @@ def test_only_maintenance_may_be_longer_than_the_operator_allows(spec: dict[str,
 def window(**spec: Any) -> Any:
     wanted = {"schedule": "0 22 * * 6", "duration": "6h", "assetNames": ["vm"], **spec}
     new = {"metadata": {"name": "freeze"}, "spec": wanted}
-    return window_rules.decide(review("CREATE", kind="MaintenanceWindow", by=user("alice"), new=new))
+    return window_rules.decide(review("CREATE", kind="MaintenanceWindow", by=user("alice"), new=new), NOW)
 
 
 def test_a_window_that_only_a_calendar_can_judge_is_refused_with_its_field_named() -> None:
@@ -108,6 +108,32 @@ def test_a_window_that_only_a_calendar_can_judge_is_refused_with_its_field_named
     assert (refusal.code, refusal.field) == (422, "spec.schedule")
     assert "never comes" in refusal.causes[0]
     assert window(timeZone="Moon/Tycho").field == "spec.timeZone"
+
+
+@pytest.mark.parametrize(
+    ("spec", "warned"),
+    [
+        ({}, ""),
+        (
+            {"duration": "P7D"},
+            "P7D last until '0 22 * * 6' comes again, so it never ends and its assets stay",
+        ),
+        ({"duration": "P7D", "kind": "Allow"}, "never ends and no asset is ever closed"),
+        ({"duration": "P7D", "suspend": True}, ""),
+        (
+            {
+                "schedule": None,
+                "duration": None,
+                "start": "2020-01-01T00:00:00Z",
+                "end": "2020-01-02T00:00:00Z",
+            },
+            "does not come again, so no asset is ever closed",
+        ),
+    ],
+)
+def test_who_makes_a_window_that_never_ends_or_has_ended_is_warned(spec: dict[str, Any], warned: str) -> None:
+    warnings = window(**spec).warnings
+    assert len(warnings) == bool(warned) and warned in "".join(warnings)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,15 @@
 """What is known of objects, told in any order."""
 
+import datetime
 from typing import Any
 
 import pytest
 
 from assetlock.controller.cache.cache import Cache
-from assetlock.controller.keys import AssetKey, LockKey
+from assetlock.controller.keys import AssetKey, LineKey, LockKey
 from assetlock.core import names
+from assetlock.core.locks import queue
+from assetlock.model.assetlock import AssetLock
 
 KEY = AssetKey("team-a", "vm")
 
@@ -27,8 +30,15 @@ def lease(version: int, holder: str = "job", renewed: str = "2030-01-01T00:00:00
     return {"kind": "Lease", "metadata": meta | {"labels": {names.ASSET_LABEL: "vm"}}, "spec": spec}
 
 
+NOW = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
+
+
+def locks_of(cache: Cache, key: AssetKey = KEY) -> tuple[AssetLock, ...]:
+    return cache.locks_to_look_at(key, NOW, lambda _: NOW)[0]
+
+
 def versions(cache: Cache) -> list[str]:
-    return [known.metadata.resource_version for known in cache.locks_of(KEY)]
+    return [known.metadata.resource_version for known in locks_of(cache)]
 
 
 def test_a_later_version_replaces_an_earlier_one(cache: Cache) -> None:
@@ -141,10 +151,10 @@ def test_a_renewal_begins_a_term(cache: Cache) -> None:
 def test_a_lock_is_as_old_as_its_first_sight_until_it_is_made_anew(cache: Cache) -> None:
     cache.put(lock(5), 100.0)
     cache.put(lock(6), 150.0)
-    assert cache.locks_seen(cache.locks_of(KEY)) == {"u1": 100.0}
+    assert cache.locks_seen(locks_of(cache)) == {"u1": 100.0}
     cache.remove(lock(7))
     cache.put(lock(8, uid="u2"), 200.0)
-    assert cache.locks_seen(cache.locks_of(KEY)) == {"u2": 200.0}
+    assert cache.locks_seen(locks_of(cache)) == {"u2": 200.0}
 
 
 def test_everything_that_anything_is_known_of_is_known(cache: Cache) -> None:
@@ -169,7 +179,7 @@ def test_a_lock_over_several_assets_concerns_each_of_them_and_is_looked_at_by_it
     assert cache.put(over(1, assetNames=["vm", "db"]), 0.0) == named
     assert cache.put(lease(2), 0.0) == {KEY, LockKey("team-a", "both")}
     assert cache.put(lock(3), 0.0) == {KEY, LockKey("team-a", "both")}
-    assert [known.metadata.name for known in cache.locks_of(AssetKey("team-a", "db"))] == ["both"]
+    assert [known.metadata.name for known in locks_of(cache, AssetKey("team-a", "db"))] == ["both"]
     assert cache.remove(over(4, assetNames=["vm", "db"])) == named
     assert cache.put(lock(5), 0.0) == {KEY}
 
@@ -181,14 +191,14 @@ def test_a_lock_on_any_of_a_pool_is_in_line_on_all_that_have_the_label_until_it_
     cache.put(pool(2, "db"), 0.0)
     choosing = over(3, "any", assetSelector={"matchLabels": {"pool": "x"}})
     assert cache.put(choosing, 0.0) == {LockKey("team-a", "any")}
-    assert [known.metadata.name for known in cache.locks_of(KEY)] == ["any"]
+    assert [known.metadata.name for known in locks_of(cache)] == ["any"]
     assert cache.put(pool(4, "db", pool="x"), 0.0) == {AssetKey("team-a", "db"), LockKey("team-a", "any")}
     cache.put(lock(5, "behind", uid="u-behind"), 0.0)
     chosen = over(6, "any", assetSelector={"matchLabels": {"pool": "x"}}) | {
         "status": {"assets": [{"name": "db"}]}
     }
     assert cache.put(chosen, 0.0) == {KEY, AssetKey("team-a", "db"), LockKey("team-a", "any")}
-    assert [known.metadata.name for known in cache.locks_of(KEY)] == ["behind"]
+    assert [known.metadata.name for known in locks_of(cache)] == ["behind"]
 
 
 def test_a_lock_that_still_has_a_lease_is_known_there_although_it_chose_others_since(cache: Cache) -> None:
@@ -196,7 +206,7 @@ def test_a_lock_that_still_has_a_lease_is_known_there_although_it_chose_others_s
     left = lease(2)
     left["metadata"]["annotations"] = {names.LOCK_ANNOTATION: "any"}
     cache.put(left, 0.0)
-    assert [known.metadata.name for known in cache.locks_of(KEY)] == ["any"]
+    assert [known.metadata.name for known in locks_of(cache)] == ["any"]
 
 
 def test_while_an_asset_is_full_nobody_who_may_choose_it_is_troubled(cache: Cache) -> None:
@@ -247,3 +257,17 @@ def test_a_lease_with_a_time_that_nobody_can_reckon_with_is_timed_from_when_it_w
     cache.put(lease(1, renewed=moment), 7.0)
     (seen,) = cache.leases_of(KEY)
     assert (seen.lease.spec.renew_time, seen.seen) == (None, 7.0)
+
+
+def test_who_waits_far_back_concerns_the_line_and_not_yet_the_asset(cache: Cache) -> None:
+    def waiting(version: int, number: int) -> dict[str, Any]:
+        raw = lock(version, f"w-{number:02}", uid=f"u-{number:02}")
+        return raw | {"spec": {"assetName": "vm", "wait": "1h", "holder": {"username": "bob"}}}
+
+    line = LineKey("team-a", "vm")
+    for number in range(queue.SHOWN):
+        assert KEY in cache.put(waiting(number + 1, number), 0.0)
+    assert cache.put(waiting(20, 50), 0.0) == {line}
+    assert cache.put(waiting(21, 50), 0.0) == {line}
+    assert cache.put(waiting(22, 5), 0.0) == {KEY, line}, "who is near is looked at, and moves the others"
+    assert cache.remove(waiting(23, 50)) == {line}

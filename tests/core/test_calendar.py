@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import random
+import sys
 
 import pytest
 from hypothesis import given, settings
@@ -198,6 +200,58 @@ def test_one_that_is_longer_than_its_period_never_ends() -> None:
     calendar = window("0 * * * *", "2h")
     assert calendar.current(at("2026-07-01T12:34")) == Period(None, None)
     assert (calendar.next(at("2026-07-01")), calendar.last(at("2026-07-01"))) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "duration"),
+    [
+        ("0 8-20 * * *", "12h"),
+        ("@daily", "24h"),
+        ("* * * * *", "30m"),
+        ("0 9 * * 1-5", "72h"),
+        ("0-58 0-22 * * *", "1h"),
+        ("* * * 1 *", "1m"),
+        ("*/7 * * * *", "7m"),
+        ("0 0 29 2 *", "P366D"),
+    ],
+)
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Australia/Lord_Howe", "Africa/Casablanca"])
+def test_it_is_found_in_few_steps_whatever_a_window_says(schedule: str, duration: str, zone: str) -> None:
+    now, calls = at("2026-07-01T12:34:56"), 0
+
+    def count(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    calendar = window(schedule, duration, zone)
+    sys.setprofile(count)
+    try:
+        calendar.current(now), calendar.next(now), calendar.last(now)
+        list(itertools.islice(calendar.periods(now), 3))
+    finally:
+        sys.setprofile(None)
+    assert calls < 60_000, "of which a millisecond has ten thousand"
+
+
+@given(parts=fields, change=changes, minutes=st.integers(1, 3000), offset=st.integers(-36 * 3600, 36 * 3600))
+@settings(max_examples=60, deadline=None)
+def test_a_period_lasts_for_as_long_as_the_wall_clock_says_and_no_longer(
+    parts: tuple[str, ...], change: tuple[str, str], minutes: int, offset: int
+) -> None:
+    schedule, duration = " ".join(parts), datetime.timedelta(minutes=minutes)
+    try:
+        calendar = window(schedule, f"{minutes}m", change[0])
+    except BadWindow:
+        return
+    moment = at(change[1]) + datetime.timedelta(seconds=offset)
+    almanac = Almanac(schedule, change[0], at(change[1]) - 5 * DAY, at(change[1]) + 5 * DAY)
+    period = calendar.current(moment)
+    if period is None:
+        return
+    start = max(period.start or at(change[1]) - 2 * DAY, at(change[1]) - 2 * DAY)
+    end = min(period.end or at(change[1]) + 4 * DAY, at(change[1]) + 4 * DAY)
+    within = [start, *(fired for fired in almanac.fired if start < fired < end), end]
+    assert all(b - a <= duration for a, b in itertools.pairwise(within) if a in almanac.fired)
 
 
 def test_occurrences_that_touch_are_one_period() -> None:

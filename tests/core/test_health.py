@@ -150,3 +150,13 @@ def test_a_change_that_the_operator_has_not_seen_is_under_way(
 @pytest.mark.parametrize("kind", ["Asset", "AssetLock", "MaintenanceWindow"])
 def test_what_nobody_has_looked_at_is_under_way(kind: str) -> None:
     assert health(kind, {"metadata": {"generation": 1}}) == "Progressing"
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"), [("Block", "its assets stay closed"), ("Allow", "no asset is ever closed")]
+)
+def test_a_window_that_never_ends_says_so(world: World, kind: str, said: str) -> None:
+    raw = window(world, start=None, end=None, schedule="0 8-20 * * *", duration="12h", kind=kind)
+    ready = next(c for c in raw["status"]["conditions"] if c["type"] == "Ready")
+    assert (ready["status"], ready["reason"]) == ("True", "NeverCloses")
+    assert ready["message"] == f"12h last until '0 8-20 * * *' comes again, so it never ends and {said}"

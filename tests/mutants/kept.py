@@ -30,10 +30,10 @@ MUTANTS = (
         "asked",
     ),
     Mutant(
-        "take a duration for a time on the wall clock",
-        "core/windows/cron.py",
-        "yield fired.astimezone(datetime.UTC)",
-        "yield fired",
+        "take a time on the wall clock for UTC",
+        "core/windows/zones.py",
+        "(shown - self.offset).replace(tzinfo=datetime.UTC)",
+        "shown.replace(tzinfo=datetime.UTC)",
     ),
     Mutant(
         "open a closed asset that is being deleted when its window is edited",

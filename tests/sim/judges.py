@@ -51,7 +51,7 @@ class Judges:
                 self._on_asset(change)
             case "assetlocks":
                 self._on_lock(change)
-            case "leases" if change.key.name.startswith("asset."):
+            case "leases" if names.ASSET_LABEL in change.obj["metadata"].get("labels", {}):
                 self._on_lease(change)
             case "configmaps":
                 self._stamps.judge_target(change)

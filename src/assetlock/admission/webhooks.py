@@ -143,7 +143,7 @@ class Webhooks:
 
     async def windows(self, review: Review) -> Verdict:
         """A new MaintenanceWindow, or a change of one."""
-        return window_rules.decide(review)
+        return window_rules.decide(review, _now())
 
     async def _asset_of(self, claim: target_rules.Claim) -> AssetFacts | None:
         """The claiming asset: from the cache if that is of the stamp's time, else read anew."""

@@ -13,12 +13,13 @@ from typing import Any
 from assetlock.controller.cache.cache import Cache
 from assetlock.controller.cache.observer import Observer
 from assetlock.controller.clock import Clock
-from assetlock.controller.keys import DeadlocksKey, Key, LockKey, WindowKey
+from assetlock.controller.keys import DeadlocksKey, Key, LineKey, LockKey, WindowKey
 from assetlock.controller.namespaces import Namespaces, needed_by
 from assetlock.controller.pods import Pods
 from assetlock.controller.reconcile import deadlocks
 from assetlock.controller.reconcile.asset import AssetReconciler
 from assetlock.controller.reconcile.joint_lock import JointLockReconciler
+from assetlock.controller.reconcile.line import LineReconciler
 from assetlock.controller.reconcile.window import WindowReconciler
 from assetlock.controller.reconcile.writer import Publisher, Writer
 from assetlock.controller.target_rights import TargetRights
@@ -81,6 +82,7 @@ class Controller:
         )
         self._joint_locks = JointLockReconciler(self._cache, observer, writer, self._pods, clock)
         self._deadlocks = deadlocks.DeadlockReconciler(self._cache, writer, clock)
+        self._lines = LineReconciler(self._cache, observer, writer, clock, self._queue.add_at)
         self._windows = WindowReconciler(api, self._cache, clock)
         self._relist = asyncio.Event()
         self._listed_at: float | None = None
@@ -152,6 +154,8 @@ class Controller:
             return await self._windows.reconcile(key)
         if isinstance(key, DeadlocksKey):
             return await self._deadlocks.reconcile(key)
+        if isinstance(key, LineKey):
+            return await self._lines.reconcile(key)
         if isinstance(key, LockKey):
             return await self._joint_locks.reconcile(key)
         return await self._reconciler.reconcile(key)
@@ -192,6 +196,8 @@ class Controller:
                 self._queue.add(key)
             for lock in self._cache.known_joint():
                 self._queue.add(lock)
+            for line in self._cache.known_lines():
+                self._queue.add(line)
         for namespace in self._cache.namespaces():
             self._look_for_deadlocks(namespace)
         for window in self._cache.known_windows():

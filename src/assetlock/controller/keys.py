@@ -52,10 +52,21 @@ class DeadlocksKey(NamedTuple):
         return f"{self.kind} {self.namespace}"
 
 
-Concerned: TypeAlias = AssetKey | LockKey
+class LineKey(NamedTuple):
+    """Which asset's line, behind its head: only what is shown of that is decided apart from the asset."""
+
+    namespace: str
+    name: str
+    kind: str = "Line"
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+Concerned: TypeAlias = AssetKey | LockKey | LineKey
 """What an object that changed may matter to."""
 
-Key: TypeAlias = AssetKey | WindowKey | LockKey | DeadlocksKey
+Key: TypeAlias = AssetKey | WindowKey | LockKey | DeadlocksKey | LineKey
 
 
 def asset_key(asset: Asset) -> AssetKey:

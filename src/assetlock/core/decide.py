@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 from assetlock.core.decision import Decision
 from assetlock.core.fence import break_glass
+from assetlock.core.locks import queue
 from assetlock.core.observation import Observation
 from assetlock.core.rules import (
     ending,
@@ -58,8 +59,9 @@ def _next_deadline(situation: Situation) -> datetime.datetime | None:
     if situation.observation.asset is not None:
         deadlines.append(break_glass.next_deadline(situation.observation.asset.status.broken_glass))
     deadlines.append(maintenance.next_deadline(situation))
-    deadlines += [ending.forget_at(lock) for lock in situation.observation.locks]
+    deadlines += [queue.forget_at(lock) for lock in situation.observation.locks]
     deadlines += [each.lock.spec.renew_time for each in situation.active if each.lock is not None]
+    deadlines.append(situation.observation.behind.next_deadline)
     now = situation.observation.now
     return min((moment for moment in deadlines if moment is not None and moment > now), default=None)
 

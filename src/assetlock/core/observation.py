@@ -88,8 +88,23 @@ class ObservedLease:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Behind:
+    """The waiters of an asset that are behind those observed: none of them is served before one of these.
+
+    ``next_deadline`` is when the next of all who wait gives up, or what has ended is to be forgotten. ``ahead`` has
+    (by UID) how many of these are before one that is observed though it is not among the first.
+    """
+
+    count: int = 0
+    next_deadline: datetime.datetime | None = None
+    ahead: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Observation:
     """One asset, its AssetLocks, the Leases of its slots, its targets and their namespaces.
+
+    ``locks`` are those that matter now; ``behind`` says what there is of others.
 
     ``ObservedLease.seen`` and ``locks_seen`` (by UID) say when this process first saw the present term of a Lease
     and each AssetLock, on the clock that ``now`` was read from: a time in a record is believed only
@@ -103,6 +118,7 @@ class Observation:
     name: str
     asset: Asset | None = None
     locks: tuple[AssetLock, ...] = ()
+    behind: Behind = Behind()
     leases: tuple[ObservedLease, ...] = ()
     locks_seen: Mapping[str, datetime.datetime] = dataclasses.field(default_factory=dict)
     targets: tuple[ObservedTarget, ...] = ()

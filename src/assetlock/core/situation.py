@@ -142,6 +142,22 @@ class Situation:
             ),
         )
 
+    @property
+    def queue_length(self) -> int:
+        """How many are in line, those among them that are not looked at."""
+        return len(self.waiters) + self.observation.behind.count
+
+    @functools.cached_property
+    def places(self) -> dict[str, int]:
+        """The places in line of those that are looked at, by UID; 1 is next."""
+        ahead = self.observation.behind.ahead
+        uids = (lock.metadata.uid for lock in self.waiters)
+        return {uid: place + ahead.get(uid, 0) for place, uid in enumerate(uids, start=1)}
+
+    def place_of(self, lock: AssetLock) -> int | None:
+        """Its place in line; ``None`` if it is in none, or behind those that are looked at."""
+        return self.places.get(lock.metadata.uid)
+
     @functools.cached_property
     def patient(self) -> dict[str, datetime.datetime | None]:
         """Those in line, by UID, who may wait on, and until when if there is an end to it."""

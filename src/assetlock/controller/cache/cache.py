@@ -5,6 +5,7 @@ Objects come from watches, from whole lists and from the answers to our own writ
 
 from __future__ import annotations
 
+import datetime
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from assetlock.controller.cache.unreadable import UnreadableObjects
 from assetlock.controller.keys import (
     AssetKey,
     Concerned,
+    LineKey,
     LockKey,
     WindowKey,
     asset_key,
@@ -25,7 +27,9 @@ from assetlock.controller.keys import (
 )
 from assetlock.core import names
 from assetlock.core.locks import queue
-from assetlock.core.locks.lock import acquisition_of, is_joint
+from assetlock.core.locks.line import Line, TimeOfDay
+from assetlock.core.locks.lock import acquisition_of, is_joint, lock_uid
+from assetlock.core.observation import Behind
 from assetlock.core.windows.closures import concerns
 from assetlock.model.asset import Asset
 from assetlock.model.assetlock import AssetLock
@@ -135,26 +139,46 @@ class Cache:
             self._locks_deleted = {uid: at for uid, at in self._locks_deleted.items() if at > version}
         return changed
 
-    def locks_of(self, key: AssetKey) -> tuple[AssetLock, ...]:
-        """The AssetLocks that are about this asset: they name it, may choose it, or still have a Lease of it."""
-        found = self._index.of(key)
-        for seen in self.leases_of(key):
-            name = seen.lease.metadata.annotations.get(names.LOCK_ANNOTATION, "")
-            if name not in found and (lock := self.locks.get(key.namespace, name)) is not None:
-                found[name] = lock
-        return tuple(found.values())
+    def line(self, key: AssetKey) -> Line:
+        """The AssetLocks that name this asset, or have chosen it."""
+        return self._index.line(key)
+
+    def locks_to_look_at(
+        self, key: AssetKey, now: datetime.datetime, time_of_day: TimeOfDay, besides: Iterable[str] = ()
+    ) -> tuple[tuple[AssetLock, ...], Behind]:
+        """The AssetLocks that a decision about this asset needs, and what there is of others.
+
+        They are the first in line, those that may choose it, those that have or had a Lease of it, and ``besides``.
+        """
+        asset, leases = self.assets.get(key.namespace, key.name), self.leases_of(key)
+        having = [self._lock_with(key, seen.lease) for seen in leases]
+        concerned = {lock.metadata.uid for lock in having if lock is not None} | {*besides}
+        concerned |= {
+            lock_uid(seen.lease.metadata.annotations.get(names.ACQUISITION_ANNOTATION, "")) for seen in leases
+        }
+        concerned |= {lock_uid(holder.acquisition) for holder in asset.status.holders} if asset else set()
+        windows = bool(self.windows_of(key))
+        locks, behind = self.line(key).look(now, time_of_day, concerned=concerned, each_ttl=windows)
+        found = {lock.metadata.name: lock for lock in locks} | dict(self._index.may_choose(key))
+        found |= {lock.metadata.name: lock for lock in having if lock is not None}
+        return tuple(found.values()), behind
+
+    def _lock_with(self, key: AssetKey, lease: Lease) -> AssetLock | None:
+        """The AssetLock that a Lease says it is for."""
+        return self.locks.get(key.namespace, lease.metadata.annotations.get(names.LOCK_ANNOTATION, ""))
 
     def selected_by(self, lock: AssetLock) -> list[str]:
         """The assets that a lock may choose, in order."""
         return self._index.selected_by(lock)
 
     def leases_elsewhere(self, key: AssetKey) -> dict[str, tuple[SeenLease, ...]]:
-        """By acquisition, what locks over several assets have besides this one."""
+        """By acquisition, what locks over several assets that have this one have besides."""
+        having = [self._lock_with(key, seen.lease) for seen in self.leases_of(key)]
         return {
-            acquisition: found
-            for lock in self._index.joint_on(key)
-            if not queue.has_ended(lock) and (found := self._leases_beside(key, lock))
-            for acquisition in [acquisition_of(lock)]
+            acquisition_of(lock): found
+            for lock in having
+            if lock is not None and is_joint(lock) and key in keys_of(lock) and not queue.has_ended(lock)
+            if (found := self._leases_beside(key, lock))
         }
 
     def _leases_beside(self, key: AssetKey, lock: AssetLock) -> tuple[SeenLease, ...]:
@@ -182,6 +206,10 @@ class Cache:
     def known(self) -> set[AssetKey]:
         """Every asset that anything is known of."""
         return {asset_key(asset) for asset in self.assets} | self._index.assets() | set(self._slots)
+
+    def known_lines(self) -> set[LineKey]:
+        """Every asset for which some wait far back."""
+        return {LineKey(*key) for key in self._index.assets() if self.line(key).waiting > queue.SHOWN}
 
     def known_joint(self) -> set[LockKey]:
         """Every lock over several assets."""
@@ -253,7 +281,8 @@ class Cache:
         return self._with_joint({key} | self._taken_together_with(gone))
 
     def _change(self, old: AssetLock | None, new: AssetLock | None) -> set[Concerned]:
-        concerned = self._index.change(old, new)
+        seen = self._locks_seen[new.metadata.uid] if new is not None else 0.0
+        concerned = self._index.change(old, new, seen)
         keys = (key for key in concerned if isinstance(key, AssetKey))
         return concerned | self._index.concerned_by(keys, self._is_full)
 

@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
 from assetlock.controller.cache.collection import Collection
-from assetlock.controller.keys import AssetKey, Concerned, keys_of, lock_key
+from assetlock.controller.keys import AssetKey, Concerned, LineKey, keys_of, lock_key
 from assetlock.core.locks import queue
+from assetlock.core.locks.line import Line
 from assetlock.core.locks.lock import is_about, is_choosing, is_joint
 from assetlock.model.asset import Asset
 from assetlock.model.assetlock import AssetLock
@@ -20,25 +21,46 @@ class LockIndex:
 
     def __init__(self, assets: Collection[Asset]) -> None:
         self._assets = assets
-        self._by_name: _Index = defaultdict(dict)
+        self._lines: dict[AssetKey, Line] = {}
         self._joint: _Index = defaultdict(dict)
         self._choosing: defaultdict[str, dict[str, AssetLock]] = defaultdict(dict)
 
-    def change(self, old: AssetLock | None, new: AssetLock | None) -> set[Concerned]:
-        """Take in a lock in place of the one before; gives the assets and locks that this may concern."""
-        concerned: set[Concerned] = set()
+    def change(self, old: AssetLock | None, new: AssetLock | None, seen: float) -> set[Concerned]:
+        """Take in a lock in place of the one before; gives the assets and locks that this may concern.
+
+        ``seen`` is when the new one was first seen, on the monotonic clock. Who waits far back concerns the line
+        and not yet the asset.
+        """
+        locks = [lock for lock in (old, new) if lock is not None]
+        keys = set().union(*map(keys_of, locks))
+        before = {key for key in keys if old is not None and not self._is_far_back(key, old)}
         if old is not None:
-            concerned |= self._drop(old)
+            self._drop(old)
         if new is not None:
-            concerned |= self._file(new)
-        concerned |= {lock_key(lock) for lock in (old, new) if lock is not None and is_joint(lock)}
+            self._file(new, seen)
+        near = before | {key for key in keys if new is not None and not self._is_far_back(key, new)}
+        long = {key for key in keys if (line := self._lines.get(key)) and line.waiting > queue.SHOWN}
+        concerned: set[Concerned] = {*near, *(LineKey(*key) for key in (keys - near) | long)}
+        concerned |= {lock_key(lock) for lock in locks if is_joint(lock)}
         if old is not None and _is_choosing(old) and not (new is not None and _is_choosing(new)):
             concerned |= self._let_by(old)
         return concerned
 
-    def of(self, key: AssetKey) -> dict[str, AssetLock]:
-        """The locks that name the asset, have chosen it or may choose it, by name."""
-        return {**self._by_name.get(key, {}), **self._may_choose(key)}
+    def _is_far_back(self, key: AssetKey, lock: AssetLock) -> bool:
+        line = self._lines.get(key)
+        return line is not None and line.is_far_back(lock.metadata.uid)
+
+    def line(self, key: AssetKey) -> Line:
+        """The locks that name the asset or have chosen it."""
+        return self._lines.get(key) or Line(key.name)
+
+    def may_choose(self, key: AssetKey) -> Mapping[str, AssetLock]:
+        """The locks that may choose the asset and have chosen none yet, by name."""
+        asset, locks = self._assets.get(key.namespace, key.name), self._choosing.get(key.namespace)
+        if asset is None or not locks:
+            return {}
+        labels = asset.metadata.labels
+        return {name: lock for name, lock in locks.items() if is_about(lock, key.name, labels)}
 
     def joint_on(self, key: AssetKey) -> Iterable[AssetLock]:
         """Of those the ones over several assets that this is one of."""
@@ -60,7 +82,7 @@ class LockIndex:
         """
         concerned: set[Concerned] = set()
         for key in keys:
-            locks = [*self.joint_on(key), *(() if is_full(key) else self._may_choose(key).values())]
+            locks = [*self.joint_on(key), *(() if is_full(key) else self.may_choose(key).values())]
             concerned |= {lock_key(lock) for lock in queue.joint_to_look_at(locks)}
         return concerned
 
@@ -71,42 +93,32 @@ class LockIndex:
 
     def assets(self) -> set[AssetKey]:
         """The assets that a lock is about."""
-        return set(self._by_name)
-
-    def _may_choose(self, key: AssetKey) -> Mapping[str, AssetLock]:
-        asset, locks = self._assets.get(key.namespace, key.name), self._choosing.get(key.namespace)
-        if asset is None or not locks:
-            return {}
-        labels = asset.metadata.labels
-        return {name: lock for name, lock in locks.items() if is_about(lock, key.name, labels)}
+        return set(self._lines)
 
     def _let_by(self, lock: AssetLock) -> set[Concerned]:
         """Who stood in line behind a lock on what it could have chosen, and does no more."""
         namespace = lock.metadata.namespace or ""
         selected = (AssetKey(namespace, name) for name in self.selected_by(lock))
-        return self.who_chooses(namespace) | {key for key in selected if key in self._by_name}
+        return self.who_chooses(namespace) | {key for key in selected if key in self._lines}
 
-    def _file(self, lock: AssetLock) -> set[AssetKey]:
-        keys = keys_of(lock)
-        for index in self._indexes_of(lock):
-            for key in keys:
-                index[key][lock.metadata.name] = lock
+    def _file(self, lock: AssetLock, seen: float) -> None:
+        for key in keys_of(lock):
+            self._lines.setdefault(key, Line(key.name)).add(lock, seen)
+            if is_joint(lock):
+                self._joint[key][lock.metadata.name] = lock
         if _is_choosing(lock):
             self._choosing[lock.metadata.namespace or ""][lock.metadata.name] = lock
-        return keys
 
-    def _drop(self, lock: AssetLock) -> set[AssetKey]:
-        keys = keys_of(lock)
-        for index in self._indexes_of(lock):
-            for key in keys:
-                index[key].pop(lock.metadata.name, None)
-                if not index[key]:
-                    del index[key]
+    def _drop(self, lock: AssetLock) -> None:
+        for key in keys_of(lock):
+            line = self._lines[key]
+            line.discard(lock.metadata.uid)
+            if not len(line):
+                del self._lines[key]
+            self._joint[key].pop(lock.metadata.name, None)
+            if not self._joint[key]:
+                del self._joint[key]
         self._choosing[lock.metadata.namespace or ""].pop(lock.metadata.name, None)
-        return keys
-
-    def _indexes_of(self, lock: AssetLock) -> list[_Index]:
-        return [self._by_name, self._joint] if is_joint(lock) else [self._by_name]
 
 
 def _is_choosing(lock: AssetLock) -> bool:

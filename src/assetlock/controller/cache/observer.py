@@ -22,10 +22,12 @@ class Observer:
         self._limits = limits
         self._revocation = revocation
 
-    def observe(self, key: AssetKey) -> Observation:
-        """The asset with its AssetLocks, Leases and windows, without targets, namespaces, pods and rights."""
+    def observe(self, key: AssetKey, besides: Iterable[str] = ()) -> Observation:
+        """The asset with its AssetLocks, Leases and windows, without targets, namespaces, pods and rights.
+
+        ``besides`` are AssetLocks, by UID, that are looked at wherever in line they are.
+        """
         cache, now, monotonic = self._cache, self._clock.now(), self._clock.monotonic()
-        locks = cache.locks_of(key)
 
         def time_of_day(at: float) -> datetime.datetime:
             """As the wall clock would have shown it, had it always been as now: setting it makes nothing young."""
@@ -34,12 +36,14 @@ class Observer:
         def observed(leases: Iterable[SeenLease]) -> tuple[ObservedLease, ...]:
             return tuple(ObservedLease(slot, lease, time_of_day(seen)) for slot, lease, seen in leases)
 
+        locks, behind = cache.locks_to_look_at(key, now, time_of_day, besides)
         return Observation(
             now=now,
             namespace=key.namespace,
             name=key.name,
             asset=cache.assets.get(key.namespace, key.name),
             locks=locks,
+            behind=behind,
             leases=observed(cache.leases_of(key)),
             locks_seen={uid: time_of_day(at) for uid, at in cache.locks_seen(locks).items()},
             windows=cache.windows_of(key),

@@ -46,5 +46,7 @@ class JointLockReconciler:
         pods = self._pods.observe(key, queue.pods_to_watch([lock], ()))
         choosing = is_choosing(lock) and not queue.has_ended(lock)
         names = self._cache.selected_by(lock) if choosing else assets_of(lock)
-        observations = tuple(self._observer.observe(AssetKey(key.namespace, name)) for name in names)
+        observations = tuple(
+            self._observer.observe(AssetKey(key.namespace, name), [lock.metadata.uid]) for name in names
+        )
         return JointView(self._clock.now(), key.namespace, lock, observations, pods)

@@ -52,7 +52,7 @@ class WindowReconciler:
         locks = [
             lock
             for asset in assets
-            for lock in self._cache.locks_of(AssetKey(key.namespace, asset.metadata.name))
+            for lock in self._cache.line(AssetKey(key.namespace, asset.metadata.name)).apart
             if is_windows(lock)
         ]
         return WindowView(self._clock.now(), window, assets, locks)

@@ -26,7 +26,7 @@ def choice(lock: AssetLock, progress: Sequence[Progress]) -> list[str] | None:
     ready = [each.situation for each in progress if each.stage is Stage.READY]
     if len(ready) < wanted(lock):
         return None
-    ready.sort(key=lambda situation: (len(situation.waiters), situation.observation.name))
+    ready.sort(key=lambda situation: (situation.queue_length, situation.observation.name))
     return sorted(situation.observation.name for situation in ready[: wanted(lock)])
 
 

@@ -189,10 +189,7 @@ def _gist(status: AssetLockStatus) -> tuple[object, ...]:
 
 def _place(situation: Situation, lock: AssetLock) -> int:
     """Which in line it is on an asset, as far as it still needs that."""
-    ahead = (
-        n for n, waiter in enumerate(situation.waiters, start=1) if waiter.metadata.uid == lock.metadata.uid
-    )
-    return next(ahead, 1)
+    return situation.place_of(lock) or 1
 
 
 def _refusal(blocked: list[Progress]) -> Refusal:
@@ -235,7 +232,7 @@ def _show_held(view: JointView) -> Decision | None:
 
 def _forget(view: JointView) -> Decision:
     """Delete it when its time to be shown is over, and none of its assets needs it any more."""
-    moment, meta = ending.forget_at(view.lock), view.lock.metadata
+    moment, meta = queue.forget_at(view.lock), view.lock.metadata
     if (
         moment is None
         or meta.deletion_timestamp is not None

@@ -86,6 +86,19 @@ def gives_up_at(observation: Observation, lock: AssetLock) -> datetime.datetime 
     return wait_deadline(observation, lock) if _has_limit(lock) else None
 
 
+def forget_at(lock: AssetLock) -> datetime.datetime | None:
+    """When a finished lock is to be deleted; ``None`` for never, or not yet known."""
+    if lock.spec.ttl_seconds_after_finished is None or lock.status.finish_time is None:
+        return None
+    return lock.status.finish_time + datetime.timedelta(seconds=lock.spec.ttl_seconds_after_finished)
+
+
+def is_shown_far_off(lock: AssetLock, place: int) -> bool:
+    """Whether a waiter behind the first ones is shown nowhere near its place."""
+    shown = lock.status.queue_position
+    return lock.status.state is None or shown is None or shown >= 2 * place
+
+
 def pods_to_watch(locks: Iterable[AssetLock], leases: Iterable[Lease]) -> Iterator[pods.PodRef]:
     """The pods that hold, and of those that wait the next ones: the others are looked at when it is their turn."""
     found = [(lock, pod) for lock in locks if not has_ended(lock) and (pod := pods.holds_for(lock))]

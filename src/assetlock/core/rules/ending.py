@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Collection, Sequence
 
 from assetlock.core.acquisition import Acquisition, Ending, needs_all
@@ -136,17 +135,10 @@ def forget(situation: Situation) -> Decision | None:
         if not is_joint(lock)
         and not acquisitions & {lock.metadata.uid, lock.metadata.uid + WITHHELD}
         and lock.metadata.deletion_timestamp is None
-        and (moment := forget_at(lock)) is not None
+        and (moment := queue.forget_at(lock)) is not None
         and moment <= situation.observation.now
     ]
     return Decision(writes=tuple(writes)) if writes else None
-
-
-def forget_at(lock: AssetLock) -> datetime.datetime | None:
-    """When the finished lock is to be deleted; ``None`` for never, or not yet known."""
-    if lock.spec.ttl_seconds_after_finished is None or lock.status.finish_time is None:
-        return None
-    return lock.status.finish_time + datetime.timedelta(seconds=lock.spec.ttl_seconds_after_finished)
 
 
 def finish(situation: Situation, lock: AssetLock, ending: Ending) -> WriteLockStatus:

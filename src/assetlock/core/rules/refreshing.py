@@ -1,8 +1,11 @@
-"""What is only shown: places in the queue, expiry times, the Asset's summary."""
+"""What is only shown: places in the queue, expiry times, the Asset's summary.
+
+Of those in line the first ones are shown exactly with each decision; the others apart from it, about where they are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from assetlock.core.decision import WriteAssetStatus, WriteLockStatus
 from assetlock.core.locks import queue
@@ -32,19 +35,30 @@ def out_of_date(situation: Situation) -> Iterator[WriteLockStatus | WriteAssetSt
             status = lock_status.held(situation, holder, holder.lock, entries[holder.id])
             if status != holder.lock.status:
                 yield WriteLockStatus(lock_status.body(situation, holder.lock, status))
-    for position, waiter in enumerate(situation.waiters, start=1):
-        if not is_joint(waiter) and _is_off(situation, waiter, position):
-            status = lock_status.pending(situation, waiter, position)
-            yield WriteLockStatus(lock_status.body(situation, waiter, status))
+    for waiter in situation.waiters:
+        if waiter.metadata.uid not in situation.observation.behind.ahead and _is_off(situation, waiter):
+            yield _place(situation, waiter)
 
 
-def _is_off(situation: Situation, waiter: AssetLock, position: int) -> bool:
+def far_back(situation: Situation, uids: Collection[str]) -> Iterator[WriteLockStatus]:
+    """The writes that show of these waiters about where in line they are, and why they wait."""
+    for waiter in situation.waiters:
+        if waiter.metadata.uid in uids and not is_joint(waiter):
+            yield _place(situation, waiter)
+
+
+def _place(situation: Situation, waiter: AssetLock) -> WriteLockStatus:
+    status = lock_status.pending(situation, waiter, situation.places[waiter.metadata.uid])
+    return WriteLockStatus(lock_status.body(situation, waiter, status))
+
+
+def _is_off(situation: Situation, waiter: AssetLock) -> bool:
     """The first in line are shown exactly where they are and why; the others, about where."""
-    status = waiter.status
-    if status.state is None or status.queue_position is None:
-        return True
-    if position > queue.SHOWN:
-        return status.queue_position >= 2 * position
+    status, position = waiter.status, situation.places[waiter.metadata.uid]
+    if is_joint(waiter):
+        return False
+    if position > queue.SHOWN or status.state is None or status.queue_position is None:
+        return queue.is_shown_far_off(waiter, position)
     reason, _ = lock_status.waiting_for(situation, waiter)
     shown = reason_of(status.conditions, "Settled")
     ahead = lock_status.waits_for(situation, waiter, position)

@@ -41,7 +41,7 @@ def status_of(situation: Situation, holders: Sequence[Holder], token: int) -> As
         lock_state=_lock_state(holders),
         holders=list(holders),
         queue=[_entry(lock) for lock in waiters[:SHOWN]],
-        queue_length=len(waiters),
+        queue_length=len(waiters) + observation.behind.count,
         fencing_token=max(token, asset.status.fencing_token),
         fenced_targets=_fenced(situation) if holders else 0,
         fenced_places=fenced_places.fenced(situation) if holders else asset.status.fenced_places,

@@ -11,7 +11,14 @@ from collections.abc import Sequence
 
 from assetlock.core.decision import Body
 from assetlock.core.status import reporting
-from assetlock.core.windows.calendar import BadWindow, Calendar, Period, calendar_of
+from assetlock.core.windows.calendar import (
+    BadWindow,
+    Calendar,
+    Period,
+    calendar_of,
+    never_ends,
+    never_starts,
+)
 from assetlock.model.asset import Asset
 from assetlock.model.assetlock import AssetLock, LockState
 from assetlock.model.times import format_time
@@ -75,9 +82,10 @@ def _calendar(view: WindowView) -> tuple[Calendar | None, reporting.Told]:
         return calendar, ("False", "AssetNotFound", f"there is no asset {_listed(missing)} in this namespace")
     if not view.assets:
         return calendar, ("False", "NoAssets", "assetSelector selects no asset in this namespace")
-    following = calendar.next(view.now)
-    if following is None and calendar.current(view.now) is None:
-        return calendar, ("True", "Over", "it does not come again")
+    if (over := never_starts(spec, view.now)) is not None:
+        return calendar, ("True", "Over", over)
+    if (endless := never_ends(spec, view.now)) is not None:
+        return calendar, ("True", "NeverCloses", endless)
     return calendar, ("True", "Scheduled", f"is about {_counted(len(view.assets))}")
 
 

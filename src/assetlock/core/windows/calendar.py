@@ -10,26 +10,24 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import functools
-import itertools
 import zoneinfo
 from collections.abc import Iterator
 from typing import Protocol
 
-from assetlock.core.windows.cron import BadSchedule, Cron
+from assetlock.core.windows.cron import RAREST, BadSchedule, Cron
 from assetlock.model.durations import parse_duration
 from assetlock.model.window import MaintenanceWindowSpec
 
 LONGEST = datetime.timedelta(days=366)
 """No window lasts longer."""
 
-MOST_OCCURRENCES = 2_000
-"""So many are looked at to find where a period begins or ends; of a longer one that is not known."""
+FARTHEST = datetime.timedelta(days=2 * 366)
+"""So far a period is followed to find where it begins or ends; of a longer one that is not known."""
+
+MOST_KEPT = 1_000
 
 _TICK = datetime.timedelta(microseconds=1)
 _LONG_AGO = datetime.datetime.min.replace(tzinfo=datetime.UTC)
-_FIRST_LOOK_BACK = datetime.timedelta(hours=1)
-_FARTHEST_LOOK_BACK = datetime.timedelta(days=366 * 9)
-"""29 February comes after eight years at most."""
 
 
 class BadWindow(ValueError):
@@ -110,7 +108,8 @@ class Once:
 class Recurring:
     """A period of the same length each time that a schedule fires.
 
-    Remembers the stretch of time that it was asked about last, as one is asked about the present again and again.
+    Remembers the stretch of time that it was asked about last, and the periods that follow, as one is asked about
+    the present again and again.
     """
 
     def __init__(self, cron: Cron, duration: datetime.timedelta) -> None:
@@ -118,6 +117,7 @@ class Recurring:
         self._duration = duration
         self._inside = _Stretch(_LONG_AGO, _LONG_AGO, Period(None, None))
         self._before = _Stretch(_LONG_AGO, _LONG_AGO, Period(None, None))
+        self._following: dict[datetime.datetime, Period | None] = {}
 
     def current(self, now: datetime.datetime) -> Period | None:
         """The period that contains ``now``."""
@@ -125,7 +125,7 @@ class Recurring:
             return self._inside.period
         if now in self._before:
             return None
-        fired = self._latest(now, within=self._duration)
+        fired = self._cron.before(now, within=self._duration)
         if fired is None or now >= fired + self._duration:
             return None
         self._inside = self._stretch_of(fired)
@@ -135,30 +135,23 @@ class Recurring:
         """The first period that starts later than ``now``."""
         if now not in self._before:
             current = self.current(now)
-            following = next((p for p in self.periods(now) if p != current), None)
-            if following is None or following.start is None:
+            if current is not None and current.end is None:
                 return None
             since = current.end if current and current.end else now
+            following = self._after(since)
+            if following is None or following.start is None:
+                return None
             self._before = _Stretch(since, following.start, following)
         return self._before.period
 
     def periods(self, now: datetime.datetime) -> Iterator[Period]:
-        """The period that contains ``now``, and those that follow."""
-        current = self.current(now)
-        if current is not None:
-            yield current
-            if current.end is None:
+        """The period that contains ``now``, and those that follow in the next years."""
+        period, farthest = self.current(now) or self.next(now), now + RAREST
+        while period is not None:
+            yield period
+            if period.end is None or period.end > farthest:
                 return
-        start = end = current.end if current and current.end else now
-        count = 0
-        for fired in self._cron.after(end):
-            if count and fired > end:
-                yield Period(start, end)
-                count = 0
-            if count == MOST_OCCURRENCES:
-                yield Period(start, None)
-                return
-            start, end, count = fired if count == 0 else start, fired + self._duration, count + 1
+            period = self._after_end(period.end)
 
     def last(self, now: datetime.datetime) -> Period | None:
         """The latest period that had ended by ``now``."""
@@ -166,44 +159,48 @@ class Recurring:
         if current is not None and current.start is None:
             return None
         moment = current.start - _TICK if current and current.start else now
-        fired = self._latest(moment, within=_FARTHEST_LOOK_BACK)
+        fired = self._cron.before(moment)
         return self._stretch_of(fired).period if fired else None
 
-    def _latest(self, moment: datetime.datetime, *, within: datetime.timedelta) -> datetime.datetime | None:
-        """The last time that the schedule fired by ``moment``, if that was so shortly before."""
-        back = min(_FIRST_LOOK_BACK, within)
-        while True:
-            latest = None
-            for fired in self._cron.after(moment - back - _TICK):
-                if fired > moment:
-                    break
-                latest = fired
-            if latest is not None or back >= within:
-                return latest
-            back = min(2 * back, within)
+    def _after_end(self, end: datetime.datetime) -> Period | None:
+        """The period that follows one that ends then; kept, as the same ones are asked for again and again."""
+        if end not in self._following:
+            if len(self._following) >= MOST_KEPT:
+                self._following.clear()
+            self._following[end] = self._after(end)
+        return self._following[end]
+
+    def _after(self, moment: datetime.datetime) -> Period | None:
+        """The first period that starts later; inside of none."""
+        fired = self._cron.after(moment)
+        if fired is None:
+            return None
+        last = self._cron.last_of_run(fired, self._duration, within=FARTHEST)
+        return Period(fired, None if last is None else last + self._duration)
 
     def _stretch_of(self, fired: datetime.datetime) -> _Stretch:
-        (start, start_known), (end, end_known) = self._start_of(fired), self._end_of(fired)
-        return _Stretch(start, end, Period(start if start_known else None, end if end_known else None))
+        first = self._cron.first_of_run(fired, self._duration, within=FARTHEST)
+        last = self._cron.last_of_run(fired, self._duration, within=FARTHEST)
+        end = None if last is None else last + self._duration
+        return _Stretch(first or fired - FARTHEST, end or fired + FARTHEST, Period(first, end))
 
-    def _start_of(self, fired: datetime.datetime) -> tuple[datetime.datetime, bool]:
-        """Where occurrences that touch begin, or an earlier one of them, and whether it is the first."""
-        start = fired
-        for _ in range(MOST_OCCURRENCES):
-            earlier = next(self._cron.after(start - self._duration - _TICK), start)
-            if earlier >= start:
-                return start, True
-            start = earlier
-        return start, False
 
-    def _end_of(self, fired: datetime.datetime) -> tuple[datetime.datetime, bool]:
-        """Where occurrences that touch end, or a later one of them does, and whether it is the last."""
-        end = fired + self._duration
-        for following in itertools.islice(self._cron.after(fired), MOST_OCCURRENCES):
-            if following > end:
-                return end, True
-            end = following + self._duration
-        return end, False
+def never_ends(spec: MaintenanceWindowSpec, now: datetime.datetime) -> str | None:
+    """What it means that a window is active now and, as far as can be seen, from then on; raises BadWindow."""
+    current = calendar_of(spec).current(now)
+    if current is None or current.end is not None:
+        return None
+    meaning = "no asset is ever closed" if spec.kind == "Allow" else "its assets stay closed"
+    return f"{spec.duration} last until {spec.schedule!r} comes again, so it never ends and {meaning}"
+
+
+def never_starts(spec: MaintenanceWindowSpec, now: datetime.datetime) -> str | None:
+    """What it means that a window does not come any more; raises BadWindow."""
+    calendar = calendar_of(spec)
+    if calendar.current(now) is not None or calendar.next(now) is not None:
+        return None
+    meaning = "its assets stay closed" if spec.kind == "Allow" else "no asset is ever closed"
+    return f"it does not come again, so {meaning}"
 
 
 def calendar_of(spec: MaintenanceWindowSpec) -> Calendar:

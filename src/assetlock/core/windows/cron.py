@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Iterator
 
-import cronsim
+from assetlock.core.windows.wall import Wall
+from assetlock.core.windows.zones import Stretch, stretch_of
 
 LONGEST_TEXT = 128
 
@@ -29,14 +29,11 @@ MACROS = {
     "@hourly": "0 * * * *",
 }
 
-_LONGEST_JUMP = datetime.timedelta(hours=25)
-"""No clock has ever been changed by more: Samoa once left out a whole day."""
+RAREST = datetime.timedelta(days=366 * 9)
+"""29 February comes after eight years at most."""
 
-_BETWEEN_CHANGES = datetime.timedelta(days=28)
-"""No clock is changed twice within this time."""
-
-_SECOND = datetime.timedelta(seconds=1)
-_SOME_DAY = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
+_TICK = datetime.timedelta(microseconds=1)
+_SOME_DAY = datetime.datetime(2024, 1, 1)
 
 
 class BadSchedule(ValueError):
@@ -85,88 +82,123 @@ _FIELDS = (
 _TIME_OF_DAY = 2
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class Cron:
-    """A schedule that has been read, in words that mean the same to every cron, and the zone of its clock."""
+    """A schedule that has been read, and the zone of its clock.
 
-    expression: str
+    Nothing here looks at each time that it fires: what is asked is found from days and the minutes of a day.
+    ``evenly``: it has no fixed times of day, so that it goes on when the clocks change.
+    """
+
+    wall: Wall
+    evenly: bool
     zone: datetime.tzinfo
 
     @classmethod
     def parse(cls, text: str, zone: datetime.tzinfo) -> Cron:
         """Read a schedule; raises BadSchedule."""
-        expression = _canonical(text)
-        cron = cls(expression, zone)
-        try:
-            next(cronsim.CronSim(expression, _SOME_DAY))
-        except (cronsim.CronSimError, StopIteration):
-            raise BadSchedule(f"{text!r} never comes: no such day is in the calendar") from None
-        return cron
+        fields = _canonical(text)
+        minutes, hours, days, months, weekdays = map(_values, _FIELDS, fields)
+        wall = Wall(
+            minutes=tuple(sorted(60 * hour + minute for hour in hours for minute in minutes)),
+            months=frozenset(months),
+            days=None if fields[2] == "*" else frozenset(days),
+            weekdays=None if fields[4] == "*" else frozenset(weekdays),
+        )
+        if wall.first(_SOME_DAY, _SOME_DAY + RAREST) is None:
+            raise BadSchedule(f"{text!r} never comes: no such day is in the calendar")
+        return cls(wall, any(field.startswith("*") for field in fields[:_TIME_OF_DAY]), zone)
 
-    def after(self, moment: datetime.datetime) -> Iterator[datetime.datetime]:
-        """Every instant later than ``moment`` at which it fires, in order, in UTC."""
-        last = moment
-        for instant in self._at_fixed_times(moment) if self._is_fixed else self._evenly(moment):
-            if instant > last:
-                yield instant
-                last = instant
-
-    @property
-    def _is_fixed(self) -> bool:
-        """Whether it has times of day, so that it does not go on evenly when the clocks change."""
-        return not any(field.startswith("*") for field in self.expression.split()[:_TIME_OF_DAY])
-
-    def _at_fixed_times(self, moment: datetime.datetime) -> Iterator[datetime.datetime]:
-        """Cronsim does what Debian's cron does. It looks at the wall only, so one begins before any change."""
-        since = moment.astimezone(datetime.UTC) - _LONGEST_JUMP
-        for fired in cronsim.CronSim(self.expression, since.astimezone(self.zone)):
-            yield fired.astimezone(datetime.UTC)
-
-    def _evenly(self, moment: datetime.datetime) -> Iterator[datetime.datetime]:
-        """Whenever the wall clock fits, from one change of the clock to the next.
-
-        Between them it is as good as UTC. Cronsim loses times where a clock changes by half an hour.
-        """
-        since = moment.astimezone(datetime.UTC).replace(microsecond=0)
-        while True:
-            offset = self._offset(since)
-            change = None
-            for shown in cronsim.CronSim(self.expression, (since + offset).replace(tzinfo=None)):
-                instant = shown.replace(tzinfo=datetime.UTC) - offset
-                change = self._change(since, instant)
-                if change is not None:
-                    break
-                yield instant
-                since = instant
-            if change is None:
-                return
-            yield from self._at_once(change)
-            since = change
-
-    def _at_once(self, change: datetime.datetime) -> Iterator[datetime.datetime]:
-        """The moment at which the clock is changed, if what it shows then fits."""
-        shown = (change + self._offset(change)).replace(tzinfo=None)
-        if next(cronsim.CronSim(self.expression, shown - _SECOND), None) == shown:
-            yield change
-
-    def _change(self, since: datetime.datetime, until: datetime.datetime) -> datetime.datetime | None:
-        """When the clock is changed first, later than ``since`` and not after ``until``."""
-        before = self._offset(since)
+    def after(self, moment: datetime.datetime) -> datetime.datetime | None:
+        """The first instant later than ``moment`` at which it fires, in UTC; ``None`` if there is none in years."""
+        since, until = moment.astimezone(datetime.UTC) + _TICK, moment + RAREST
         while since < until:
-            probe = min(since + _BETWEEN_CHANGES, until)
-            if self._offset(probe) != before:
-                while probe - since > _SECOND:
-                    middle = since + (probe - since) // (2 * _SECOND) * _SECOND
-                    since, probe = (middle, probe) if self._offset(middle) == before else (since, middle)
-                return probe
-            since = probe
+            stretch = stretch_of(self.zone, since)
+            if since == stretch.start and self._catches_up(stretch):
+                return since
+            start = max(stretch.shown(since), self._begins(stretch))
+            shown = self.wall.first(start, stretch.shown(stretch.end))
+            if shown is not None:
+                return stretch.instant(shown)
+            since = stretch.end
         return None
 
-    def _offset(self, moment: datetime.datetime) -> datetime.timedelta:
-        return moment.astimezone(self.zone).utcoffset() or datetime.timedelta()
+    def before(
+        self, moment: datetime.datetime, *, within: datetime.timedelta = RAREST
+    ) -> datetime.datetime | None:
+        """The last instant by ``moment`` at which it fired, in UTC; ``None`` for none ``within`` that time."""
+        until = moment.astimezone(datetime.UTC)
+        since = until - within
+        while until >= since:
+            stretch = stretch_of(self.zone, until)
+            begins = max(self._begins(stretch), stretch.shown(max(stretch.start, since)))
+            shown = self.wall.last(stretch.shown(until), begins)
+            if shown is not None:
+                return stretch.instant(shown)
+            if stretch.start >= since and self._catches_up(stretch):
+                return stretch.start
+            until = stretch.start - _TICK
+        return None
+
+    def last_of_run(
+        self, fired: datetime.datetime, gap: datetime.timedelta, *, within: datetime.timedelta
+    ) -> datetime.datetime | None:
+        """The last from ``fired`` on of those at most ``gap`` apart; ``None`` for none ``within`` that time."""
+        until = fired + within
+        while fired < until:
+            stretch = stretch_of(self.zone, fired)
+            if stretch.shown(fired) >= self._begins(stretch) and self._is_on(stretch.shown(fired)):
+                last, ends = self.wall.run(stretch.shown(fired), stretch.shown(stretch.end), gap)
+                fired = stretch.instant(last)
+                if ends and fired + gap < stretch.end:
+                    return fired
+            following = self.after(fired)
+            if following is None or following - fired > gap:
+                return fired
+            fired = following
+        return None
+
+    def first_of_run(
+        self, fired: datetime.datetime, gap: datetime.timedelta, *, within: datetime.timedelta
+    ) -> datetime.datetime | None:
+        """The same backwards: the first of those up to ``fired``."""
+        since = fired - within
+        while fired > since:
+            stretch = stretch_of(self.zone, fired)
+            begins = self._begins(stretch)
+            if stretch.shown(fired) >= begins and self._is_on(stretch.shown(fired)):
+                first, starts = self.wall.run_back(stretch.shown(fired), begins, gap)
+                fired = stretch.instant(first)
+                if starts and fired - gap >= stretch.start and first - gap >= begins:
+                    return fired
+            earlier = self.before(fired - _TICK, within=gap)
+            if earlier is None:
+                return fired
+            fired = earlier
+        return None
+
+    def _is_on(self, shown: datetime.datetime) -> bool:
+        return self.wall.first(shown, shown + _TICK) == shown
+
+    def _begins(self, stretch: Stretch) -> datetime.datetime:
+        """From when on the clock shows what it has not shown before, if that counts."""
+        offset = stretch.offset if self.evenly else max(stretch.offset, stretch.before)
+        return stretch.start.replace(tzinfo=None) + offset
+
+    def _catches_up(self, stretch: Stretch) -> bool:
+        """Whether it fires as the clock is changed, for what the clock leaves out."""
+        if self.evenly or stretch.before >= stretch.offset:
+            return False
+        start = stretch.start.replace(tzinfo=None)
+        return self.wall.first(start + stretch.before, start + stretch.offset) is not None
 
 
-def _canonical(text: str) -> str:
+def _values(field: _Field, text: str) -> set[int]:
+    return set[int]().union(*(field.values(term) for term in text.split(",")))
+
+
+def _canonical(text: str) -> list[str]:
+    """The five fields, each as ``*``, ``*/n`` or a list of numbers."""
     if len(text) > LONGEST_TEXT:
         raise BadSchedule(f"longer than {LONGEST_TEXT} characters")
     if "TZ=" in text.upper():
@@ -178,13 +210,13 @@ def _canonical(text: str) -> str:
         raise BadSchedule(
             f"{text!r} has {len(parts)} fields, not five: minute, hour, day of the month, month, day of the week"
         )
-    return " ".join(
+    return [
         _plain(field, part, index) for index, (field, part) in enumerate(zip(_FIELDS, parts, strict=True))
-    )
+    ]
 
 
 def _plain(field: _Field, text: str, index: int) -> str:
-    """The field as ``*``, ``*/n`` or a list of numbers: what crons read differently is not left to be read."""
+    """What crons read differently is not left to be read."""
     terms = text.split(",")
     values = set[int]().union(*(field.values(term) for term in terms))
     if any(term in ("*", "?", "*/1", "?/1") for term in terms):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from assetlock.core.locks.ttl import effective_ttl
 from assetlock.core.messages import shortened
 from assetlock.core.observation import Observation
@@ -27,13 +29,18 @@ class Gate:
         """Whether the asset is closed, and not passed by because somebody held it."""
         return self.closure is not None and not window_locks.skipped(self.closure, self._observation)
 
+    @functools.cached_property
+    def _following(self) -> Closure | None:
+        """What closes the asset next."""
+        return self.closings.next_closure(self._observation.now)
+
     def refusal(self, lock: AssetLock) -> Refusal | None:
         """Why the lock can't be granted now, and when that may change; ``None`` if it can."""
         if lock.spec.mode == "Maintenance":
             return None
         if self.closure is not None:
             return ("Maintenance", _closed(self.closure)) if self.is_shut else None
-        following = self.closings.next_closure(self._observation.now)
+        following = self._following
         if following is None or following.since is None or not following.lead_time:
             return None
         now = self._observation.now

@@ -1,1 +1,0 @@
-"""Where locks are kept: each backend is loaded only when it is used."""
