@@ -19,6 +19,7 @@ from assetlock.admission.asset_cache import AssetCache
 from assetlock.admission.review import BadReview, parse
 from assetlock.admission.settings import AdmissionSettings
 from assetlock.admission.upkeep.activity import ActivityRecorder
+from assetlock.admission.upkeep.evidence import MadeWrites
 from assetlock.admission.verdict import Refused
 from assetlock.admission.webhooks import Webhooks
 from assetlock.kube.api import Api
@@ -26,6 +27,7 @@ from assetlock.kube.recorder import EventRecorder
 from assetlock.kube.transport import Reply, Unreachable
 from tests.admission.reviews import KEY, UID, body, config_map, lease, stamped, user
 
+KNOWN = "caller-known"
 PATHS = ("/fence", "/subresources", "/namespaces", "/creations", "/assets", "/assetlocks", "/leases")
 
 
@@ -50,13 +52,22 @@ async def _at_once(_: float) -> None:
 def webhooks() -> Webhooks:
     api = Api(Nowhere(), sleep=_at_once)
     return Webhooks(
-        AdmissionSettings(), AssetCache(api), Access(api), ActivityRecorder(api), EventRecorder(api, "t")
+        AdmissionSettings(),
+        AssetCache(api),
+        Access(api),
+        ActivityRecorder(api),
+        MadeWrites(api),
+        EventRecorder(api, "t"),
     )
+
+
+async def _knows(secret: str) -> bool:
+    return secret == KNOWN
 
 
 @pytest.fixture
 async def server() -> AsyncIterator[str]:
-    runner = web.AppRunner(application(webhooks()), access_log=None)
+    runner = web.AppRunner(application(webhooks(), _knows), access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     yield f"http://127.0.0.1:{runner.addresses[0][1]}"
@@ -193,7 +204,7 @@ def test_no_write_by_a_stranger_is_ever_admitted_to_a_locked_object(
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"request":{}}', b"\xff\xfe", b"[" * 100_000])
 async def test_garbage_is_answered_400_with_one_line(server: str, path: str, data: bytes) -> None:
-    async with ClientSession() as session, session.post(server + path, data=data) as answer:
+    async with ClientSession() as session, session.post(f"{server}/{KNOWN}{path}", data=data) as answer:
         text = await answer.text()
         assert answer.status == 400
         assert "Traceback" not in text
@@ -206,14 +217,14 @@ async def test_what_can_not_be_decided_is_answered_500_without_a_trace(server: s
         "spec": {"targets": [{"apiVersion": "v1", "kind": "Pod", "name": "p"}]},
     }
     data = body("CREATE", by=user("bob"), new=asset, kind="Asset")
-    async with ClientSession() as session, session.post(f"{server}/assets", data=data) as answer:
+    async with ClientSession() as session, session.post(f"{server}/{KNOWN}/assets", data=data) as answer:
         assert answer.status == 500
         assert "Traceback" not in await answer.text()
 
 
 async def test_a_refusal_has_the_shape_that_the_api_server_passes_on(server: str) -> None:
     data = body("UPDATE", by=user("bob"), old=stamped("alice"), new=config_map())
-    response = await _response(f"{server}/fence", data)
+    response = await _response(f"{server}/{KNOWN}/fence", data)
     assert response["uid"] == "review-1"
     assert response["allowed"] is False
     assert response["status"]["code"] == 423
@@ -223,7 +234,9 @@ async def test_a_refusal_has_the_shape_that_the_api_server_passes_on(server: str
 
 
 async def test_a_change_of_ours_is_a_json_patch(server: str) -> None:
-    response = await _response(f"{server}/leases", body("CREATE", by=user("bob"), new=lease(), kind="Lease"))
+    response = await _response(
+        f"{server}/{KNOWN}/leases", body("CREATE", by=user("bob"), new=lease(), kind="Lease")
+    )
     assert response["allowed"] is True
     steps = json.loads(base64.b64decode(response["patch"]))
     assert {"op": "add", "path": "/metadata/annotations/assetlock.dev~1owner", "value": "- bob"} in steps
@@ -232,7 +245,7 @@ async def test_a_change_of_ours_is_a_json_patch(server: str) -> None:
 async def test_an_object_of_three_megabytes_is_decided(server: str) -> None:
     large = {**stamped("alice"), "data": {"colour": "x" * 1_600_000}}
     data = body("UPDATE", by=user("alice"), old=large, new={**large, "data": {"colour": "y" * 1_600_000}})
-    assert (await _response(f"{server}/fence", data))["allowed"] is True
+    assert (await _response(f"{server}/{KNOWN}/fence", data))["allowed"] is True
 
 
 async def test_readiness_tells_that_the_cache_is_not_whole(server: str) -> None:
@@ -244,7 +257,7 @@ async def test_readiness_tells_that_the_cache_is_not_whole(server: str) -> None:
 
 
 async def test_metrics_count_what_was_decided(server: str) -> None:
-    await _response(f"{server}/fence", body("DELETE", by=user("bob"), old=stamped("alice")))
+    await _response(f"{server}/{KNOWN}/fence", body("DELETE", by=user("bob"), old=stamped("alice")))
     async with ClientSession() as session, session.get(f"{server}/metrics") as answer:
         assert 'assetlock_admission_decisions_total{verdict="423",webhook="fence"}' in await answer.text()
 
@@ -254,3 +267,11 @@ async def _response(url: str, data: bytes) -> dict[str, Any]:
         assert answer.status == 200, await answer.text()
         found: dict[str, Any] = (await answer.json())["response"]
         return found
+
+
+@pytest.mark.parametrize("before", ["", "/caller-", "/caller-other", "/%ff", "/caller-known/caller-known"])
+@pytest.mark.parametrize("path", PATHS)
+async def test_who_does_not_know_the_secret_is_not_listened_to(server: str, before: str, path: str) -> None:
+    data = body("DELETE", by=user("alice"), old=stamped("alice"))
+    async with ClientSession() as session, session.post(f"{server}{before}{path}", data=data) as answer:
+        assert answer.status == 404

@@ -15,6 +15,7 @@ from assetlock.admission.app import application
 from assetlock.admission.asset_cache import AssetCache
 from assetlock.admission.settings import AdmissionSettings
 from assetlock.admission.upkeep.activity import ActivityRecorder
+from assetlock.admission.upkeep.evidence import MadeWrites
 from assetlock.admission.webhooks import Webhooks
 from assetlock.kube.api import Api
 from assetlock.kube.errors import KubeError
@@ -83,21 +84,30 @@ class App:
     async def _start(self) -> str:
         api = Api(self.api_server, sleep=_at_once)
         ours = Webhooks(
-            AdmissionSettings(), AssetCache(api), Access(api), ActivityRecorder(api), EventRecorder(api, "t")
+            AdmissionSettings(),
+            AssetCache(api),
+            Access(api),
+            ActivityRecorder(api),
+            MadeWrites(api),
+            EventRecorder(api, "t"),
         )
-        self._runner = web.AppRunner(application(ours), access_log=None)
+        self._runner = web.AppRunner(application(ours, _everybody), access_log=None)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
         self._session = ClientSession()
         return f"http://127.0.0.1:{self._runner.addresses[0][1]}"
 
     async def _post(self, path: str, data: bytes) -> tuple[int, str]:
-        async with self._session.post(self._url + path, data=data) as answer:
+        async with self._session.post(f"{self._url}/caller{path}", data=data) as answer:
             return answer.status, await answer.text()
 
     async def _stop(self) -> None:
         await self._session.close()
         await self._runner.cleanup()
+
+
+async def _everybody(_: str) -> bool:
+    return True
 
 
 async def _at_once(_: float) -> None:

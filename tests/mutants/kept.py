@@ -647,4 +647,22 @@ MUTANTS = (
         'if review.operation != "UPDATE" or not review.is_whole:',
         'if review.operation != "UPDATE":',
     ),
+    Mutant(
+        "listen to whoever reaches the webhooks' port",
+        "admission/app.py",
+        'if not await are_admitted(request.match_info["secret"]):',
+        "if False:",
+    ),
+    Mutant(
+        "take an admitted write for one that was made",
+        "admission/upkeep/evidence.py",
+        'if meta.get("uid") != self.uid or meta.get("resourceVersion") == self.version:',
+        "if False:",
+    ),
+    Mutant(
+        "take somebody's status for the holder's write",
+        "admission/upkeep/evidence.py",
+        'if entry.get("subresource") != "status" and entry.get("manager") != OUR_MANAGER',
+        'if entry.get("manager") != OUR_MANAGER',
+    ),
 )

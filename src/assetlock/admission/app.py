@@ -1,7 +1,8 @@
 """The HTTP side of the webhooks: bytes in, an AdmissionReview out.
 
 What can't be understood is answered 400, what can't be decided 500; neither carries an admission, nor
-anything of ours but a line of text. The API server then does what the webhook's failurePolicy says.
+anything of ours but a line of text. The API server then does what the webhook's failurePolicy says. Whoever does not
+know the secret in the path is not listened to at all.
 """
 
 from __future__ import annotations
@@ -24,10 +25,14 @@ LARGEST_BODY = 16 * 1024 * 1024
 log = logging.getLogger(__name__)
 
 Decide = Callable[[Review], Awaitable[Verdict]]
+AreAdmitted = Callable[[str], Awaitable[bool]]
 
 
-def application(webhooks: Webhooks) -> web.Application:
-    """The app that serves the webhooks, ``/healthz``, ``/readyz`` and ``/metrics``."""
+def application(webhooks: Webhooks, are_admitted: AreAdmitted) -> web.Application:
+    """The app that serves the webhooks, ``/healthz``, ``/readyz`` and ``/metrics``.
+
+    ``are_admitted`` tells whether callers of a path that begins with this secret are the API server.
+    """
 
     async def healthz(_: web.Request) -> web.Response:
         return web.Response(text="ok")
@@ -41,16 +46,22 @@ def application(webhooks: Webhooks) -> web.Application:
         return web.Response(body=prometheus_client.generate_latest(), content_type="text/plain")
 
     app = web.Application(client_max_size=LARGEST_BODY)
+    decisions = (
+        webhooks.fence,
+        webhooks.subresources,
+        webhooks.namespaces,
+        webhooks.creations,
+        webhooks.assets,
+        webhooks.assetlocks,
+        webhooks.leases,
+        webhooks.windows,
+    )
     app.add_routes(
         [
-            web.post("/fence", _reviewing("fence", webhooks.fence)),
-            web.post("/subresources", _reviewing("subresources", webhooks.subresources)),
-            web.post("/namespaces", _reviewing("namespaces", webhooks.namespaces)),
-            web.post("/creations", _reviewing("creations", webhooks.creations)),
-            web.post("/assets", _reviewing("assets", webhooks.assets)),
-            web.post("/assetlocks", _reviewing("assetlocks", webhooks.assetlocks)),
-            web.post("/leases", _reviewing("leases", webhooks.leases)),
-            web.post("/windows", _reviewing("windows", webhooks.windows)),
+            *(
+                web.post(f"/{{secret}}/{each.__name__}", _reviewing(each.__name__, each, are_admitted))
+                for each in decisions
+            ),
             web.get("/healthz", healthz),
             web.get("/readyz", readyz),
             web.get("/metrics", exposition),
@@ -59,8 +70,13 @@ def application(webhooks: Webhooks) -> web.Application:
     return app
 
 
-def _reviewing(name: str, decide: Decide) -> Callable[[web.Request], Awaitable[web.Response]]:
+def _reviewing(
+    name: str, decide: Decide, are_admitted: AreAdmitted
+) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def handle(request: web.Request) -> web.Response:
+        if not await are_admitted(request.match_info["secret"]):
+            metrics.DECISIONS.labels(name, "stranger").inc()
+            return web.Response(status=404, text="there is nothing here")
         started = time.perf_counter()
         try:
             review = parse(await request.read())

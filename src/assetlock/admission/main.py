@@ -9,7 +9,7 @@ import os
 import pathlib
 import signal
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from aiohttp import web
 
@@ -18,7 +18,9 @@ from assetlock.admission.app import application
 from assetlock.admission.asset_cache import AssetCache
 from assetlock.admission.settings import AdmissionSettings
 from assetlock.admission.upkeep.activity import ActivityRecorder
+from assetlock.admission.upkeep.callers import Callers
 from assetlock.admission.upkeep.creation_rules import CreationRules
+from assetlock.admission.upkeep.evidence import MadeWrites
 from assetlock.admission.upkeep.tls import GivenFiles, ServingContext, SharedSecret, Source
 from assetlock.admission.webhooks import Webhooks
 from assetlock.kube.api import Api
@@ -27,7 +29,7 @@ from assetlock.kube.errors import KubeError
 from assetlock.kube.http import HttpTransport
 from assetlock.kube.recorder import EventRecorder
 
-FIRST_CERTIFICATE_PAUSE = 1.0
+FIRST_PAUSE = 1.0
 GRACE = 5.0
 
 log = logging.getLogger(__name__)
@@ -54,19 +56,26 @@ async def serving(api: Api, host: str, port: int, settings: AdmissionSettings) -
     """Serve the webhooks inside the context; gives the port."""
     view, activity = AssetCache(api), ActivityRecorder(api)
     events = EventRecorder(api, f"assetlock-admission-{socket.gethostname()}-{os.getpid()}")
-    webhooks = Webhooks(settings, view, Access(api), activity, events)
+    made = MadeWrites(api)
+    webhooks = Webhooks(settings, view, Access(api), activity, made, events)
     certificate = ServingContext(_source(api, settings))
-    await _first(certificate)
+    callers = Callers(api, namespace=settings.namespace)
+    await _once(certificate.refresh, "no serving certificate yet")
+    await _once(callers.refresh, "the path of the webhooks is not known yet")
     async with asyncio.TaskGroup() as tasks:
         running = [
             tasks.create_task(view.reflector.run(), name="assets"),
             tasks.create_task(activity.run(), name="signs"),
+            tasks.create_task(made.run(), name="made writes"),
             tasks.create_task(events.run(), name="events"),
             tasks.create_task(certificate.run(), name="certificate"),
+            tasks.create_task(callers.run(), name="callers"),
             tasks.create_task(CreationRules(api, view).run(), name="creation rules"),
         ]
         try:
-            async with _listening(webhooks, certificate, host, port) as bound:
+            async with _listening(
+                application(webhooks, callers.are_admitted), certificate, host, port
+            ) as bound:
                 log.info("serving webhooks", extra={"host": host, "port": bound})
                 yield bound
         finally:
@@ -76,9 +85,9 @@ async def serving(api: Api, host: str, port: int, settings: AdmissionSettings) -
 
 @contextlib.asynccontextmanager
 async def _listening(
-    webhooks: Webhooks, certificate: ServingContext, host: str, port: int
+    app: web.Application, certificate: ServingContext, host: str, port: int
 ) -> AsyncIterator[int]:
-    runner = web.AppRunner(application(webhooks), access_log=None, shutdown_timeout=GRACE)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=GRACE)
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port, ssl_context=certificate.context).start()
@@ -87,14 +96,14 @@ async def _listening(
         await runner.cleanup()
 
 
-async def _first(certificate: ServingContext) -> None:
-    """Wait for a certificate: without one there is nothing to listen with."""
+async def _once(refresh: Callable[[], Awaitable[object]], otherwise: str) -> None:
+    """Wait for what there is nothing to listen with, or nobody to listen to, without."""
     while True:
         try:
-            await certificate.refresh()
+            await refresh()
         except (KubeError, OSError, ValueError) as error:
-            log.warning("no serving certificate yet: %s", error)
-            await asyncio.sleep(FIRST_CERTIFICATE_PAUSE)
+            log.warning("%s: %s", otherwise, error)
+            await asyncio.sleep(FIRST_PAUSE)
         else:
             return
 

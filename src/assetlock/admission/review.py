@@ -55,8 +55,8 @@ class Requester:
 class Review:
     """One write that the API server asks about. ``new`` is empty for DELETE, ``old`` for CREATE, both for CONNECT.
 
-    ``resource`` is the plural with its group, also where ``kind`` is that of a subresource. Unless it
-    ``is_whole``, what is nested too deeply is missing in both.
+    ``resource`` is the plural with its group, also where ``kind`` is that of a subresource; ``version`` is
+    its version. Unless it ``is_whole``, what is nested too deeply is missing in both.
     """
 
     uid: str
@@ -70,6 +70,7 @@ class Review:
     old: Object
     dry_run: bool = False
     resource: str = ""
+    version: str = ""
     requested: str = ""
     is_whole: bool = True
 
@@ -179,6 +180,7 @@ def _read(
         old=old,
         dry_run=request.get("dryRun") is True,
         resource=f"{plural}.{group}" if group else plural,
+        version=text(resource.get("version")),
         requested=text(request.get("name")),
         is_whole=is_whole,
     )

@@ -23,6 +23,7 @@ from assetlock.admission.rules import targets as target_rules
 from assetlock.admission.rules import windows as window_rules
 from assetlock.admission.settings import AdmissionSettings
 from assetlock.admission.upkeep.activity import ActivityRecorder
+from assetlock.admission.upkeep.evidence import MadeWrites
 from assetlock.admission.verdict import Admitted, Refused, Verdict
 from assetlock.core import names
 from assetlock.kube.errors import KubeError
@@ -44,6 +45,7 @@ class Webhooks:
     view: AssetCache
     access: Access
     activity: ActivityRecorder
+    made: MadeWrites
     events: EventRecorder
     now: Callable[[], datetime.datetime] = _now
 
@@ -174,14 +176,20 @@ class Webhooks:
             return
         if target_rules.holds(review, claims):
             if review.operation != "CONNECT" and not changes.none(review):
-                for claim in claims:
-                    self.activity.note_write(claim.namespace, claim.asset, review.requester)
+                self.made.once_made(review, lambda: self._note_activity(review, claims))
         elif target_rules.breaks_glass(review, claims):
-            metrics.BREAK_GLASS.inc()
-            broken = target_rules.broken_glass(review, self.now())
-            for claim in claims:
-                self.activity.note_break_glass(claim.namespace, claim.asset, broken)
-                self._tell_of_break_glass(review, claim)
+            self.made.once_made(review, lambda: self._note_break_glass(review, claims))
+
+    def _note_activity(self, review: Review, claims: Sequence[target_rules.Claim]) -> None:
+        for claim in claims:
+            self.activity.note_write(claim.namespace, claim.asset, review.requester)
+
+    def _note_break_glass(self, review: Review, claims: Sequence[target_rules.Claim]) -> None:
+        metrics.BREAK_GLASS.inc()
+        broken = target_rules.broken_glass(review, self.now())
+        for claim in claims:
+            self.activity.note_break_glass(claim.namespace, claim.asset, broken)
+            self._tell_of_break_glass(review, claim)
 
     def _tell_of_drop(self, review: Review, claims: Sequence[target_rules.Claim]) -> None:
         for claim in claims if not review.dry_run else ():

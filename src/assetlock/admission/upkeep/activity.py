@@ -1,6 +1,6 @@
 """Signs on the Asset: a holder's admitted write renews its Lease and is noted, and so is glass that was broken.
 
-Done after the write was answered, and at most once in a few seconds for each asset: however often somebody
+Done once the object shows the write, and at most once in a few seconds for each asset: however often somebody
 writes, that costs a handful of requests, and those of many assets do not come all at once. Each is a compare-and-swap
 on what was just read, so a lock that went to somebody else meanwhile is never renewed. A sign that can't be recorded
 is let go; the next one counts.
