@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from assetlock.admission.access import Access
 from assetlock.admission.app import application
 from assetlock.admission.asset_cache import AssetCache
+from assetlock.admission.ended_stamps import EndedStamps
 from assetlock.admission.review import BadReview, parse
 from assetlock.admission.settings import AdmissionSettings
 from assetlock.admission.upkeep.activity import ActivityRecorder
@@ -57,6 +58,7 @@ def webhooks() -> Webhooks:
         Access(api),
         ActivityRecorder(api),
         MadeWrites(api),
+        EndedStamps(api),
         EventRecorder(api, "t"),
     )
 

@@ -13,6 +13,7 @@ from aiohttp import ClientSession, web
 from assetlock.admission.access import Access
 from assetlock.admission.app import application
 from assetlock.admission.asset_cache import AssetCache
+from assetlock.admission.ended_stamps import EndedStamps
 from assetlock.admission.settings import AdmissionSettings
 from assetlock.admission.upkeep.activity import ActivityRecorder
 from assetlock.admission.upkeep.evidence import MadeWrites
@@ -89,6 +90,7 @@ class App:
             Access(api),
             ActivityRecorder(api),
             MadeWrites(api),
+            EndedStamps(api),
             EventRecorder(api, "t"),
         )
         self._runner = web.AppRunner(application(ours, _everybody), access_log=None)

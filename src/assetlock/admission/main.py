@@ -16,6 +16,7 @@ from aiohttp import web
 from assetlock.admission.access import Access
 from assetlock.admission.app import application
 from assetlock.admission.asset_cache import AssetCache
+from assetlock.admission.ended_stamps import EndedStamps
 from assetlock.admission.settings import AdmissionSettings
 from assetlock.admission.upkeep.activity import ActivityRecorder
 from assetlock.admission.upkeep.callers import Callers
@@ -56,8 +57,8 @@ async def serving(api: Api, host: str, port: int, settings: AdmissionSettings) -
     """Serve the webhooks inside the context; gives the port."""
     view, activity = AssetCache(api), ActivityRecorder(api)
     events = EventRecorder(api, f"assetlock-admission-{socket.gethostname()}-{os.getpid()}")
-    made = MadeWrites(api)
-    webhooks = Webhooks(settings, view, Access(api), activity, made, events)
+    made, ended = MadeWrites(api), EndedStamps(api)
+    webhooks = Webhooks(settings, view, Access(api), activity, made, ended, events)
     certificate = ServingContext(_source(api, settings))
     callers = Callers(api, namespace=settings.namespace)
     await _once(certificate.refresh, "no serving certificate yet")
@@ -67,6 +68,7 @@ async def serving(api: Api, host: str, port: int, settings: AdmissionSettings) -
             tasks.create_task(view.reflector.run(), name="assets"),
             tasks.create_task(activity.run(), name="signs"),
             tasks.create_task(made.run(), name="made writes"),
+            tasks.create_task(ended.reflector.run(), name="ended stamps"),
             tasks.create_task(events.run(), name="events"),
             tasks.create_task(certificate.run(), name="certificate"),
             tasks.create_task(callers.run(), name="callers"),

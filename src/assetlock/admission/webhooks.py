@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from assetlock.admission import metrics
 from assetlock.admission.access import Access
 from assetlock.admission.asset_cache import AssetCache
+from assetlock.admission.ended_stamps import EndedStamps
 from assetlock.admission.facts import AssetFacts
 from assetlock.admission.review import Review
 from assetlock.admission.rules import assetlocks as assetlock_rules
@@ -46,12 +47,13 @@ class Webhooks:
     access: Access
     activity: ActivityRecorder
     made: MadeWrites
+    ended: EndedStamps
     events: EventRecorder
     now: Callable[[], datetime.datetime] = _now
 
     async def fence(self, review: Review) -> Verdict:
         """A write to a target."""
-        claims = target_rules.claims_on(review)
+        claims = self.ended.without(target_rules.claims_on(review))
         if target_rules.admits(review, claims):
             self._note(review, claims)
             return target_rules.admitted(review, claims)

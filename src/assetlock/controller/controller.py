@@ -204,5 +204,6 @@ class Controller:
             self._queue.add(window)
         for what in (self._targets, self._namespaces, self._target_rights):
             what.retire(known)
+        await self._targets.sweep()
         await self._namespaces.free(set().union(*map(needed_by, self._cache.assets)))
         self._listed_at = self._clock.monotonic()

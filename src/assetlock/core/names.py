@@ -64,6 +64,11 @@ def stamp_key(asset: str, namespace: str) -> str:
     return f"{asset}.{namespace}{STAMP_SUFFIX}"
 
 
+def ended_key(stamp_key: str, uid: str) -> str:
+    """The annotation on the policy for targets that voids a stamp with this key on the object with this UID."""
+    return f"{stamp_key.removesuffix(STAMP_SUFFIX)}.ended.{GROUP}/{uid}"
+
+
 def namespace_fence_key(asset: str, namespace: str) -> str:
     """The annotation on a namespace by which an asset closes the subresources of its targets there."""
     return f"{asset}.{namespace}{NAMESPACE_FENCE_SUFFIX}"

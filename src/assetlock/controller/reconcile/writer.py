@@ -17,6 +17,7 @@ from assetlock.controller.namespaces import Namespaces
 from assetlock.controller.pods import Pods
 from assetlock.controller.targets.objects import Raw
 from assetlock.controller.targets.targets import Targets
+from assetlock.core import names
 from assetlock.core.decision import (
     AnnounceOnLease,
     Confirmation,
@@ -131,12 +132,12 @@ class Writer:
                 raise  # A Lease without our label has the name: no lock, but in the way of one. Not at once again.
             return False
         except ApiError as error:
-            if not error.is_refusal or not self._hinders(key, write, str(error)):
+            if not error.is_refusal or not await self._hinders(key, write, str(error)):
                 raise
             await self._read_again(key, write)
             return False
         if new is not None and _version_of(new) == _decided_on(write):
-            if not self._hinders(key, write, "the API server takes it and leaves the object as it was"):
+            if not await self._hinders(key, write, "the API server takes it and leaves the object as it was"):
                 raise NothingChanged(f"{_name(write)} left {new['metadata']['name']} as it was")
             return False
         self._wrote(key, write)
@@ -144,11 +145,17 @@ class Writer:
             self._publisher.tell(key.namespace, happening)
         return True
 
-    def _hinders(self, key: Key, write: Write, why: str) -> bool:
+    async def _hinders(self, key: Key, write: Write, why: str) -> bool:
         """Remember for a while what can't be fenced, if it is that which can't be written."""
         if isinstance(write, PatchTarget) and isinstance(key, AssetKey):
-            target = write.target.target
-            self._targets.problem(key, target, f"{target.kind} {target.name} can't be stamped: {why}")
+            target, stamp = write.target.target, names.stamp_key(key.name, key.namespace)
+            what = f"{target.kind} {target.name} can't be stamped"
+            if write.patch["metadata"]["annotations"].get(stamp, "") is None:
+                await self._targets.disown(stamp, write.target)
+                what = (
+                    f"the stamp of an ended lock stands against nobody, but can't be taken off {target.name}"
+                )
+            self._targets.problem(key, target, f"{what}: {why}")
             return True
         if isinstance(write, PatchNamespace):
             name = write.namespace.name

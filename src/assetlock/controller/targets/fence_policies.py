@@ -76,7 +76,8 @@ class FencePolicies:
         )
 
     def _take_in(self, which: tuple[str, str], raw: dict[str, Any] | None) -> None:
-        version = raw["metadata"]["resourceVersion"] if raw else None
+        # Not the resourceVersion: what is noted on a policy, by us too, is no change of what it does.
+        version = f"{raw['metadata']['uid']} {raw['metadata'].get('generation')}" if raw else None
         if which in self._versions and self._versions[which] == version:
             return
         self._versions[which] = version

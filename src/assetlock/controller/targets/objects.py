@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from assetlock.core import names
@@ -85,6 +85,12 @@ class Objects:
     def stamped_with(self, stamp: str) -> list[Raw]:
         """Those that carry this stamp, be it their own or a copy, by name."""
         return [self.by_name[name] for name in sorted(self._stamped.get(stamp, ()))]
+
+    def stamps(self) -> Iterator[tuple[str, str, str]]:
+        """Every stamp that any of them carries: its key, the object's UID, its text."""
+        for stamp in self._stamped:
+            for raw in self.stamped_with(stamp):
+                yield stamp, raw["metadata"]["uid"], annotations_of(raw)[stamp]
 
     def selecting(self, name: str) -> Selectors:
         """The selectors that select the object."""

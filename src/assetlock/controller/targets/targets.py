@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from assetlock.controller.clock import Clock
 from assetlock.controller.keys import AssetKey
 from assetlock.controller.targets.claims import Claim, Claims, Place, stamping
+from assetlock.controller.targets.ended_stamps import EndedStamps
 from assetlock.controller.targets.fence_policies import FencePolicies
 from assetlock.controller.targets.fence_probe import FenceProbe, NotTried
 from assetlock.controller.targets.objects import Raw, Selectors, annotations_of
@@ -57,6 +58,7 @@ class Targets:
             api, clock, self._policies, lambda place: self._tell(self._claims.in_place(place))
         )
         self._watches = Watches(api, clock, self._object_changed)
+        self._ended = EndedStamps(api)
         self._resources: dict[tuple[str, str], Resource] = {}
 
     async def observe(self, key: AssetKey, asset: Asset | None) -> tuple[ObservedTarget, ...]:
@@ -80,6 +82,15 @@ class Targets:
         ]
         self._problems.keep(key, {*claimed, *(each.target for each in (*wanted, *strays, *unseen))})
         return (*wanted, *strays, *unseen)
+
+    async def disown(self, stamp_key: str, found: ObservedTarget) -> None:
+        """Take in that an ended lock's stamp can't be taken off this object: from now on it stands against nobody."""
+        if found.uid and stamp_key in found.annotations:
+            await self._ended.note(stamp_key, found.uid, found.annotations[stamp_key])
+
+    async def sweep(self) -> None:
+        """Forget about those stamps that are gone by now."""
+        await self._ended.sweep({stamp for watched in self._watches for stamp in watched.objects.stamps()})
 
     def problem(self, key: AssetKey, target: Target, message: str) -> None:
         """Remember for a while why this target can't be fenced."""
