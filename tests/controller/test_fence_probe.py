@@ -21,7 +21,7 @@ from tests.sim.client import Client
 from tests.sim.server import Server
 
 KEY = AssetKey("shop", "web")
-PLACE = Place("v1", "ConfigMap", "shop")
+PLACE = Place("", "ConfigMap", "shop")
 
 
 class Stage:

@@ -665,4 +665,25 @@ MUTANTS = (
         'if entry.get("subresource") != "status" and entry.get("manager") != OUR_MANAGER',
         'if entry.get("manager") != OUR_MANAGER',
     ),
+    Mutant(
+        "write stamps through the version that an asset names",
+        "controller/targets/targets.py",
+        "await self._discovery.stored_as(target.api_version, target.kind)",
+        "await self._discovery.resource_for(target.api_version, target.kind)",
+        judges=("tests/adversary/test_versions.py",),
+    ),
+    Mutant(
+        "let the stamp of an ended lock stand when it can't be taken off",
+        "controller/reconcile/writer.py",
+        "                await self._targets.disown(stamp, write.target)\n",
+        "",
+        judges=("tests/adversary/test_stamps_that_stay.py",),
+    ),
+    Mutant(
+        "heed in the webhook what the policy takes for nothing",
+        "admission/webhooks.py",
+        "self.ended.without(target_rules.claims_on(review))",
+        "target_rules.claims_on(review)",
+        judges=("tests/adversary/test_stamps_that_stay.py",),
+    ),
 )

@@ -34,7 +34,7 @@ class Access:
         """Of a kind that is not served (yet), only who may update anything in its group."""
         group = target.api_version.rpartition("/")[0]
         try:
-            resource = await self._discovery.resource_for(target.api_version, target.kind)
+            resource = await self._discovery.stored_as(target.api_version, target.kind)
         except KindNotFound:
             action = reviews.Action("update", group, "*", target.namespace, target.name)
         else:

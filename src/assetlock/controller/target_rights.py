@@ -114,7 +114,7 @@ class TargetRights:
     async def _may(self, key: AssetKey, setter: Setter, target: Target) -> bool:
         """Of a kind that is not served now there is nothing to update."""
         try:
-            resource = await self._discovery.resource_for(target.api_version, target.kind)
+            resource = await self._discovery.stored_as(target.api_version, target.kind)
         except KindNotFound:
             return True
         user = UserInfo(setter.username, groups=setter.groups)

@@ -178,6 +178,13 @@ class Api:
         found = await self._read(group_path(api_version), {}, wire.JSON)
         return wire.resources_in(api_version, found)
 
+    async def versions(self, group: str) -> tuple[str, ...]:
+        """The versions of a group that are served, the preferred one first; `NotFound` if it is not served."""
+        found = await self._read(group_path(f"{group}/v1").removesuffix("/v1"), {}, wire.JSON)
+        preferred = found["preferredVersion"]["groupVersion"]
+        others = [str(each["groupVersion"]) for each in found["versions"]]
+        return (preferred, *(each for each in others if each != preferred))
+
     async def served_versions(self) -> tuple[str, ...]:
         """Every group that the server serves, in the version that it prefers: ``v1``, ``apps/v1`` and so on."""
         found = await self._read("/apis", {}, wire.JSON)

@@ -73,6 +73,11 @@ class Forbidden(ApiError):
 class NotFound(ApiError):
     """404: no such object, or no such resource."""
 
+    @property
+    def is_of_kind(self) -> bool:
+        """Whether it is the path that is not served: then nothing is said of the object."""
+        return self.reason != "NotFound"
+
 
 class Conflict(ApiError):
     """409: the object is no longer what the write was decided on."""

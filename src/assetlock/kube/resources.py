@@ -50,6 +50,11 @@ class Resource:
 
 
 @functools.lru_cache(maxsize=256)
+def group_of(api_version: str) -> str:
+    """The group of an ``apiVersion``; empty for the core's."""
+    return api_version.rpartition("/")[0]
+
+
 def group_path(api_version: str) -> str:
     """The path under which a group and version are served: `/apis/apps/v1`, `/api/v1`."""
     if "/" not in api_version:

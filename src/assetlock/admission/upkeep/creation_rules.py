@@ -83,6 +83,6 @@ class CreationRules:
 
     async def _resource(self, api_version: str, kind: str) -> Resource | None:
         try:
-            return await self._discovery.resource_for(api_version, kind)
+            return await self._discovery.stored_as(api_version, kind)
         except KindNotFound:
             return None

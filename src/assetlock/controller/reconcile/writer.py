@@ -150,7 +150,7 @@ class Writer:
         if isinstance(write, PatchTarget) and isinstance(key, AssetKey):
             target, stamp = write.target.target, names.stamp_key(key.name, key.namespace)
             what = f"{target.kind} {target.name} can't be stamped"
-            if write.patch["metadata"]["annotations"].get(stamp, "") is None:
+            if write.patch["metadata"].get("annotations", {}).get(stamp, "") is None:
                 await self._targets.disown(stamp, write.target)
                 what = (
                     f"the stamp of an ended lock stands against nobody, but can't be taken off {target.name}"
@@ -233,7 +233,10 @@ class Writer:
         place = self._targets.place_of(target, key.namespace)
         try:
             live = await self._api.get(resource, place, target.name or "", metadata_only=True)
-        except NotFound:
+        except NotFound as error:
+            if error.is_of_kind:
+                self._targets.not_served(target)
+                raise
             live = None
         self._targets.put(target, place, live)
         return live

@@ -13,9 +13,12 @@ from assetlock.model.selector import LabelSelector
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Place:
-    """Where targets of one kind are: ``namespace`` is ``None`` for cluster-scoped kinds."""
+    """Where targets of one kind are, whatever version they are named by.
 
-    api_version: str
+    ``namespace`` is ``None`` for cluster-scoped kinds.
+    """
+
+    group: str
     kind: str
     namespace: str | None
 

@@ -25,7 +25,7 @@ from assetlock.core.selection import described, selects
 from assetlock.kube.api import Api
 from assetlock.kube.discovery import Discovery
 from assetlock.kube.errors import KindNotFound, KubeError
-from assetlock.kube.resources import Resource
+from assetlock.kube.resources import Resource, group_of
 from assetlock.model.asset import MOST_SELECTED, Asset, FencedPlace, Target
 from assetlock.model.selector import LabelSelector
 
@@ -92,6 +92,10 @@ class Targets:
         """Forget about those stamps that are gone by now."""
         await self._ended.sweep({stamp for watched in self._watches for stamp in watched.objects.stamps()})
 
+    def not_served(self, target: Target) -> None:
+        """Take in that the kind is not served in the version that was known: look which is, next time."""
+        self._discovery.forget_kind(target.api_version, target.kind)
+
     def problem(self, key: AssetKey, target: Target, message: str) -> None:
         """Remember for a while why this target can't be fenced."""
         self._problems.remember(key, target, message)
@@ -103,7 +107,7 @@ class Targets:
 
     def resource_of(self, target: Target) -> Resource:
         """The API resource of a target that was observed before."""
-        return self._resources[target.api_version, target.kind]
+        return self._resources[group_of(target.api_version), target.kind]
 
     def place_of(self, target: Target, asset_namespace: str) -> str | None:
         """The namespace a target lives in; ``None`` for cluster-scoped kinds."""
@@ -111,7 +115,7 @@ class Targets:
 
     def put(self, target: Target, namespace: str | None, raw: Raw | None) -> None:
         """Take in a live read of a named target, or the answer to a write; ``None`` when there is none."""
-        place = Place(target.api_version, target.kind, namespace)
+        place = Place(group_of(target.api_version), target.kind, namespace)
         watched, name = self._watches.get(place), target.name or ""
         if watched is None:
             return
@@ -162,11 +166,16 @@ class Targets:
     ) -> list[ObservedTarget]:
         """Have the places watched in which the asset's stamps may be; gives those where nobody can look for now."""
         claimed = {place for place, _ in claims}
-        places = [Place(each.api_version, each.kind, each.namespace) for each in listed]
-        looked = [await self._observe_place(key, place, claims) for place in places if place not in claimed]
+        looked = [
+            await self._observe_place(key, each, claims)
+            for each in listed
+            if Place(group_of(each.api_version), each.kind, each.namespace) not in claimed
+        ]
         return [unseen for unseen in looked if unseen]
 
-    async def _observe_place(self, key: AssetKey, place: Place, claims: set[Claim]) -> ObservedTarget | None:
+    async def _observe_place(
+        self, key: AssetKey, place: FencedPlace, claims: set[Claim]
+    ) -> ObservedTarget | None:
         """All that is in a place, if it can't be looked at. Of a kind that is not served there is nothing."""
         target = Target(api_version=place.api_version, kind=place.kind, namespace=place.namespace)
         problem = self._problems.current(key, target)
@@ -184,9 +193,9 @@ class Targets:
         self, key: AssetKey, target: Target, what: str | LabelSelector | None, claims: set[Claim]
     ) -> Watched:
         """The objects where a target is, of which the asset claims these: ``claims`` takes that."""
-        resource = await self._discovery.resource_for(target.api_version, target.kind)
-        self._resources[target.api_version, target.kind] = resource
-        place = Place(target.api_version, target.kind, self.place_of(target, key.namespace))
+        resource = await self._discovery.stored_as(target.api_version, target.kind)
+        self._resources[resource.group, target.kind] = resource
+        place = Place(resource.group, target.kind, self.place_of(target, key.namespace))
         claim: Claim = (place, what)
         claims.add(claim)
         self._claims.add(key, claim)
@@ -236,7 +245,7 @@ class Targets:
             for raw in watched.objects.stamped_with(stamp):
                 if copies or key in stamping(raw["metadata"]["uid"], annotations_of(raw)):
                     target = Target(
-                        api_version=place.api_version,
+                        api_version=watched.resource.api_version,
                         kind=place.kind,
                         name=_name(raw),
                         namespace=place.namespace,
@@ -277,7 +286,7 @@ def _each_once(found: Iterable[ObservedTarget]) -> list[ObservedTarget]:
 def _is_claimed(found: ObservedTarget, by: Target, asset_namespace: str) -> bool:
     """Whether an asset claims this object, be it through a target that is not looked at for a while."""
     target = found.target
-    if (target.api_version, target.kind) != (by.api_version, by.kind):
+    if (group_of(target.api_version), target.kind) != (group_of(by.api_version), by.kind):
         return False
     if target.namespace not in (None, by.namespace or asset_namespace):
         return False

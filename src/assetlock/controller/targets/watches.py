@@ -70,7 +70,11 @@ class Watches:
 
     async def synced(self, place: Place, resource: Resource) -> Watched:
         """The objects in a place; raises Unwatchable when they can't be listed for so long."""
-        watched = self._watched.get(place) or self._begin(place, resource)
+        watched = self._watched.get(place)
+        if watched is not None and watched.resource != resource:
+            self.stop(place)
+            watched = None
+        watched = watched or self._begin(place, resource)
         try:
             await watched.reflector.until_synced(WATCH_WITHIN)
         except TimeoutError:
