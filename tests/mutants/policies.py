@@ -153,9 +153,17 @@ MUTANTS = (
         "take a copied stamp for the object's own, as far as the policy goes",
         "policy-targets.yaml",
         "variables.before.filter(key, key.endsWith(variables.suffix)\n"
-        "            && variables.before[key].split('\\n', 2)[0] == oldObject.metadata.uid)",
-        "variables.before.filter(key, key.endsWith(variables.suffix))",
+        "            && variables.before[key].split('\\n', 2)[0] == oldObject.metadata.uid\n",
+        "variables.before.filter(key, key.endsWith(variables.suffix)\n",
         f"{_ALONE}::test_a_copied_stamp_fences_nothing",
+    ),
+    _mutant(
+        "heed a stamp that is known to have ended, as far as the policy goes",
+        "policy-targets.yaml",
+        "[?key.replace(variables.suffix, variables.endedSuffix)].orValue('')\n"
+        "              != variables.before[key])",
+        "[?key.replace(variables.suffix, variables.endedSuffix)].orValue('') != '')",
+        "tests/adversary/test_stamps_that_stay.py::test_the_policy_alone_knows_it_too",
     ),
     _mutant(
         "take every pod of an account for the holder, as far as the policy goes",
