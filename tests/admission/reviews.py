@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from typing import Any
 
 from assetlock.admission.review import Review, parse
@@ -20,9 +21,17 @@ def config_map(*, colour: str = "red", **metadata: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": whole, "data": {"colour": colour}}
 
 
-def stamped(*holders: str, colour: str = "red", uid: str = UID, pod: str | None = None) -> dict[str, Any]:
+def uid_of(pod: str | None) -> str | None:
+    """The UID of the pod of this name."""
+    return str(uuid.uuid5(uuid.NAMESPACE_DNS, pod)) if pod else None
+
+
+def stamped(
+    *holders: str, colour: str = "red", uid: str = UID, pod: str | None = None, credential: str | None = None
+) -> dict[str, Any]:
     """The object, fenced for these users."""
-    stamp = Stamp(uid, tuple(StampedHolder(7, Identity(holder, pod)) for holder in holders))
+    identities = (Identity(holder, uid_of(pod), credential) for holder in holders)
+    stamp = Stamp(uid, tuple(StampedHolder(7, identity) for identity in identities))
     labels = {names.FENCED_LABEL: "true"}
     return config_map(colour=colour, labels=labels, annotations={KEY: str(stamp)})
 
@@ -45,9 +54,10 @@ def lease(holder: str | None = "job-1", *, owner: str | None = "alice", **spec: 
     }
 
 
-def user(name: str, *groups: str, pod: str | None = None) -> dict[str, Any]:
+def user(name: str, *groups: str, pod: str | None = None, credential: str | None = None) -> dict[str, Any]:
     """An authenticated requester."""
-    extra = {f"authentication.kubernetes.io/pod-{part}": [pod] for part in ("name", "uid")} if pod else {}
+    told = {"pod-name": pod, "pod-uid": uid_of(pod), "credential-id": credential}
+    extra = {f"authentication.kubernetes.io/{key}": [value] for key, value in told.items() if value}
     return {"username": name, "groups": list(groups), "extra": extra}
 
 

@@ -12,7 +12,7 @@ from assetlock.admission.rules import leases as lease_rules
 from assetlock.admission.rules.leases import Terms
 from assetlock.admission.verdict import Admitted, Refused
 from assetlock.core import names
-from tests.admission.reviews import applied, lease, review, user
+from tests.admission.reviews import applied, lease, review, uid_of, user
 
 NOW = datetime.datetime(2030, 1, 1, 12, tzinfo=datetime.UTC)
 TERMS = Terms(NOW, datetime.timedelta(minutes=30))
@@ -69,11 +69,19 @@ def test_a_slot_is_taken_only_if_the_asset_has_it(slot: int, capacity: int, ther
 
 def test_a_pods_lease_is_that_pods_unless_it_says_otherwise() -> None:
     bound = after("CREATE", by=user("bob", pod="p1"), new=lease())
-    assert bound["metadata"]["annotations"][names.OWNER_ANNOTATION] == "p1 bob"
+    assert bound["metadata"]["annotations"][names.OWNER_ANNOTATION] == f"{uid_of('p1')} bob"
     shared = lease()
     shared["metadata"]["annotations"][names.BIND_TO_ANNOTATION] = "User"
     free = after("CREATE", by=user("bob", pod="p1"), new=shared)
     assert free["metadata"]["annotations"][names.OWNER_ANNOTATION] == "- bob"
+
+
+def test_a_lease_may_be_bound_to_a_credential_if_that_has_an_id() -> None:
+    bound = lease()
+    bound["metadata"]["annotations"][names.BIND_TO_ANNOTATION] = "Credential"
+    stored = after("CREATE", by=user("bob", pod="p1", credential="JTI=build-7"), new=bound)
+    assert stored["metadata"]["annotations"][names.OWNER_ANNOTATION] == "JTI=build-7 bob"
+    assert "the credential of bob has no id" in refused("CREATE", by=user("bob"), new=bound).message
 
 
 def test_a_lease_without_a_duration_gets_the_default() -> None:

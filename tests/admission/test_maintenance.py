@@ -15,16 +15,16 @@ from assetlock.admission.rules import windows as window_rules
 from assetlock.admission.verdict import Admitted, Refused
 from assetlock.core import names
 from assetlock.core.fence.stamp import Stamp, StampedHolder
-from assetlock.core.identity import Identity
+from assetlock.core.identity import Identity, Kind
 from tests.admission.reviews import KEY, UID, config_map, review, user
 
 NOW = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
 STAMP = Stamp(
     UID,
     (
-        StampedHolder(7, Identity("alice: new disks", "maintenance")),
+        StampedHolder(7, Identity.closing("alice", "new disks")),
         StampedHolder(7, Identity("bob")),
-        StampedHolder(7, Identity("sre", "group")),
+        StampedHolder(7, Identity("sre", kind=Kind.GROUP)),
     ),
 )
 

@@ -10,14 +10,14 @@ import pytest
 from assetlock.admission.rules import assetlocks as assetlock_rules
 from assetlock.admission.rules import assets as asset_rules
 from assetlock.admission.verdict import Admitted, Refused
-from tests.admission.reviews import applied, review, user
+from tests.admission.reviews import applied, review, uid_of, user
 
 NOW = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
-POD = "1b2c"
+POD = "builder"
 
 
 def asset(*targets: dict[str, str], holder: str | None = None, pod: str | None = None) -> dict[str, Any]:
-    held = [{"identity": holder, **({"podUID": pod} if pod else {})}] if holder else []
+    held = [{"identity": holder, **({"podUID": uid_of(pod)} if pod else {})}] if holder else []
     return {
         "metadata": {"name": "vm", "namespace": "shop"},
         "spec": {"targets": list(targets)},
@@ -85,7 +85,7 @@ def test_targets_that_the_requester_may_not_update_are_named() -> None:
 
 def test_a_lock_is_for_who_creates_it() -> None:
     assert stamped_holder(user("bob")) == {"username": "bob"}
-    pod = {"username": "bob", "podName": POD, "podUID": POD}
+    pod = {"username": "bob", "podName": POD, "podUID": uid_of(POD)}
     assert stamped_holder(user("bob", pod=POD)) == pod
     assert stamped_holder(user("bob", pod=POD), holder={"username": "bob"}) == pod
 

@@ -53,6 +53,17 @@ def test_a_pods_lock_is_that_pods() -> None:
     assert not admits(update(user("alice"), stamped("alice", pod="p1")))
 
 
+def test_a_credentials_lock_is_that_credentials() -> None:
+    locked = stamped("alice", credential="JTI=build-7")
+    assert admits(update(user("alice", credential="JTI=build-7"), locked))
+    for other in (
+        user("alice", credential="JTI=build-8"),
+        user("alice"),
+        user("bob", credential="JTI=build-7"),
+    ):
+        assert not admits(update(other, locked))
+
+
 def test_a_stamp_for_another_object_means_nothing() -> None:
     assert admits(update(user("bob"), stamped("alice", uid="another")))
 

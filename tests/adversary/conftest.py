@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pathlib
 import subprocess
 import uuid
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from assetlock.cli import stack as operator_stack
 from assetlock.core import names
 from assetlock.dev import ControlPlane
 from tests.cluster.conftest import BREAK_GLASS, Operated, document
+from tests.cluster.stamping import impersonating
 
 ROLES = {
     "alice": ("edit", "assetlock-user"),
@@ -22,28 +24,36 @@ ROLES = {
 }
 
 
+Who = str | pathlib.Path
+"""A user's name, or a kubeconfig."""
+
+
 class Shop(Operated):
     """One namespace, and what its people do there."""
 
-    def tries(self, user: str, *args: str, stdin: object = None) -> subprocess.CompletedProcess[str]:
+    def tries(self, user: Who, *args: str, stdin: object = None) -> subprocess.CompletedProcess[str]:
         """What comes of a command that may be refused. ``stdin`` is an object or several, or text."""
         text = stdin if stdin is None or isinstance(stdin, str) else json.dumps(stdin)
-        done: subprocess.CompletedProcess[str] = self.kubectl(*args, user=user, stdin=text, check=False)
+        if isinstance(user, pathlib.Path):
+            args, name = (*args, f"--kubeconfig={user}"), None
+        else:
+            name = user
+        done: subprocess.CompletedProcess[str] = self.kubectl(*args, user=name, stdin=text, check=False)
         return done
 
-    def refused(self, user: str, *args: str, stdin: object = None) -> str:
+    def refused(self, user: Who, *args: str, stdin: object = None) -> str:
         """Expect a refusal; gives what the user reads."""
         done = self.tries(user, *args, stdin=stdin)
         assert done.returncode != 0, f"{user} got through: {' '.join(args)}: {done.stdout}"
         return done.stderr
 
-    def does(self, user: str, *args: str, stdin: object = None) -> str:
+    def does(self, user: Who, *args: str, stdin: object = None) -> str:
         """Expect success; gives what kubectl prints."""
         done = self.tries(user, *args, stdin=stdin)
         assert done.returncode == 0, f"{user} was refused: {' '.join(args)}: {done.stderr}"
         return done.stdout
 
-    def patched(self, user: str, target: str, patch: object, *args: str) -> bool:
+    def patched(self, user: Who, target: str, patch: object, *args: str) -> bool:
         """Whether a merge patch of ``kind/name`` goes through."""
         command = ("patch", target, "--type=merge", f"--patch={json.dumps(patch)}", *args)
         return self.tries(user, *command).returncode == 0
@@ -57,6 +67,19 @@ class Shop(Operated):
         """The stamps on ``kind/name``, by asset."""
         annotations = self.metadata(target).get("annotations", {})
         return {found[1]: text for key, text in annotations.items() if (found := names.claimant(key))}
+
+    def run_of(self, account: str, run: str) -> pathlib.Path:
+        """A kubeconfig with a token of its own for a ServiceAccount here, which may do what alice may."""
+        if self.kubectl("get", "serviceaccount", account, check=False).returncode:
+            self.kubectl("create", "serviceaccount", account)
+            user = f"system:serviceaccount:{self.namespace}:{account}"
+            self.create(*(_binding(user, role) for role in ROLES["alice"]))
+        shared = self.cluster.kubeconfig_for_service_account(self.namespace, account)
+        return shared.rename(shared.with_name(f"{self.namespace}-{account}-{run}.kubeconfig"))
+
+    def impersonating(self, user: str, **extra: str) -> pathlib.Path:
+        """A kubeconfig of who says that he is somebody else, and whatever he likes about his credential."""
+        return impersonating(self.cluster, user, **extra)
 
     def metadata(self, target: str) -> dict[str, Any]:
         """The metadata of ``kind/name`` as it is now."""
@@ -112,7 +135,7 @@ def _binding(user: str, role: str) -> dict[str, Any]:
     return {
         "apiVersion": f"{group}/v1",
         "kind": "RoleBinding",
-        "metadata": {"name": f"{user}-{role}"},
+        "metadata": {"name": f"{user.rpartition(':')[2]}-{role}"},
         "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
         "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
     }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import pathlib
 import subprocess
+import uuid
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +62,10 @@ class Cluster:
         }
         self.patch(kind, name, patch, user=names.CONTROLLER_USER)
 
+    def impersonating(self, user: str, *groups: str, **extra: str) -> pathlib.Path:
+        """A kubeconfig of who says that he is an administrator called ``user``, and whatever else he likes."""
+        return impersonating(self.plane, user, *ADMINS, *groups, **extra)
+
     def patch(self, kind: str, name: str, patch: object, *, user: str, check: bool = True) -> str:
         """Merge a patch into an object; gives what kubectl says, or its complaint."""
         command = ("patch", kind, name, "--type=merge", "--patch-file=/dev/stdin")
@@ -70,6 +76,17 @@ class Cluster:
     def create(self, manifest: object, *, user: str | None = None, groups: tuple[str, ...] = ADMINS) -> str:
         """Create an object from a manifest; gives kubectl's complaint, or nothing."""
         return self.run("create", "--filename=-", user=user, groups=groups, stdin=json.dumps(manifest)).stderr
+
+
+def impersonating(plane: ControlPlane, user: str, *groups: str, **extra: str) -> pathlib.Path:
+    """A kubeconfig of the administrator's, who impersonates somebody; ``extra`` is what he says of the credential."""
+    config = json.loads(plane.kubeconfig.read_text(encoding="utf-8"))
+    claims = {f"authentication.kubernetes.io/{key}": [value] for key, value in extra.items()}
+    config["users"][0]["user"] |= {"as": user, "as-groups": list(groups), "as-user-extra": claims}
+    path = plane.folder / "users" / f"as-{uuid.uuid4().hex}.kubeconfig"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(config), encoding="utf-8")
+    return path
 
 
 def config_map(name: str = "settings", **metadata: object) -> dict[str, Any]:

@@ -40,6 +40,7 @@ PLAIN = ("plain-users",)
 BREAK_GLASS = ("system:masters", names.BREAK_GLASS_GROUP)
 STRANGER = "mallory"
 HOLDER = "alice with spaces"
+MADE_UP = "427171a0-eba9-4acd-bc5c-2d150f43b02a"
 
 
 @pytest.fixture(scope="module")
@@ -402,10 +403,39 @@ def test_a_lease_that_is_being_deleted_is_not_taken(cluster: Cluster) -> None:
     cluster.patch("lease", "asset.vm", {"metadata": {"finalizers": None}}, user="alice")
 
 
-def test_a_username_with_a_line_break_locks_nothing(cluster: Cluster) -> None:
-    twofold = f"mallory\n7 - {HOLDER}"
-    for manifest in (lease(owner=twofold), assetlock("alice")):
-        assert "a username with a line break" in cluster.create(manifest, user=twofold)
+def test_a_username_that_fits_on_no_line_locks_nothing(cluster: Cluster) -> None:
+    for name in (f"mallory\n7 - {HOLDER}", "a" * 1025):
+        for manifest in (lease(owner=name), assetlock("alice")):
+            assert "of more than 1024, can't hold a lock" in cluster.create(manifest, user=name)
+
+
+def test_what_an_impersonator_says_of_pod_and_credential_is_no_word_of_another_kind(locked: Cluster) -> None:
+    uid = locked.uid("configmap", "settings")
+    lines = [uid, "7 @group dba", "7 @maintenance alice: disks"]
+    key = names.stamp_key("vm", locked.namespace)
+    stamp = {"metadata": {"annotations": {key: "\n".join(lines)}}}
+    locked.patch("configmap", "settings", stamp, user=names.CONTROLLER_USER)
+    write = ("patch", "configmap", "settings", "--type=merge", f"--patch={json.dumps(colour('blue'))}")
+    for claim in ("pod-uid", "credential-id"):
+        for name, word in (("dba", "@group"), ("alice: disks", "@maintenance")):
+            liar = locked.impersonating(name, **{claim: word})
+            assert "Locked" in locked.run(*write, f"--kubeconfig={liar}").stderr
+    member = locked.impersonating("eve", "dba")
+    assert locked.run(*write, f"--kubeconfig={member}").returncode == 0
+
+
+def test_a_lock_of_one_credential_is_not_the_accounts(locked: Cluster) -> None:
+    uid = locked.uid("configmap", "settings")
+    stamp = {
+        "metadata": {"annotations": {names.stamp_key("vm", locked.namespace): f"{uid}\n7 JTI=build-7 ci"}}
+    }
+    locked.patch("configmap", "settings", stamp, user=names.CONTROLLER_USER)
+    write = ("patch", "configmap", "settings", "--type=merge", f"--patch={json.dumps(colour('blue'))}")
+    for claims in ({}, {"credential-id": "JTI=build-8"}, {"pod-uid": "JTI=build-7"}):
+        complaint = locked.run(*write, f"--kubeconfig={locked.impersonating('ci', **claims)}").stderr
+        assert "held by ci with credential JTI=build-7 (token 7)" in complaint
+    holder = locked.impersonating("ci", **{"credential-id": "JTI=build-7"})
+    assert locked.run(*write, f"--kubeconfig={holder}").returncode == 0
 
 
 @pytest.mark.parametrize("seconds", [2147483647, 86401])
@@ -484,14 +514,14 @@ def test_a_delegate_locks_for_others(cluster: Cluster) -> None:
 
 
 def test_binding_to_a_pod_needs_a_pod(cluster: Cluster) -> None:
-    claimed = {"username": "bob", "podName": "builder", "podUID": "made-up"}
+    claimed = {"username": "bob", "podName": "builder", "podUID": MADE_UP}
     lock = assetlock(None, bindTo="Pod")
     lock["spec"]["holder"] = claimed
     assert "needs a token that is bound to a pod" in cluster.create(lock, user="bob", groups=PLAIN)
 
 
 def test_an_assetlock_names_no_pod_that_the_token_is_not_bound_to(cluster: Cluster) -> None:
-    for claimed in ({"podUID": "made-up"}, {"podName": "builder"}):
+    for claimed in ({"podUID": MADE_UP}, {"podName": "builder"}):
         lock = assetlock("bob")
         lock["spec"]["holder"] |= claimed
         assert "spec.holder must be bob without a pod" in cluster.create(lock, user="bob", groups=PLAIN)

@@ -577,3 +577,19 @@ def test_a_target_that_was_changed_after_the_holder_was_recorded_is_stamped_only
         world._touch(target)
     assert world.asset is not None
     assert decide(world.observe()).confirm == (d.ConfirmAsset(world.asset["metadata"]["resourceVersion"]),)
+
+
+def test_a_lock_that_moves_to_another_credential_stays_the_same_acquisition(world: World) -> None:
+    world.ask("first", holder={"username": "ci", "credentialId": "JTI=old"}, bindTo="Credential")
+    world.ask("second", "bob", wait="1h")
+    world.settle()
+    assert world.writers("app") == ["JTI=old ci"]
+    world.locks["first"]["spec"]["holder"]["credentialId"] = "JTI=new"
+    world.settle()
+    assert world.writers("app") == ["JTI=new ci"]
+    assert world.state("first") == "Held"
+    assert world.lease is not None
+    assert world.lease["metadata"]["annotations"][names.OWNER_ANNOTATION] == "JTI=new ci"
+    assert world.asset is not None
+    [holder] = world.asset["status"]["holders"]
+    assert (holder["credentialId"], holder["fencingToken"]) == ("JTI=new", 1)

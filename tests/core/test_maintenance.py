@@ -61,7 +61,7 @@ def test_a_lock_for_maintenance_lets_nobody_write_not_even_who_made_it(world: Wo
     assert world.state("quiet") == "Held"
     assert world.writers("app") == []
     stamp = next(iter(world.targets["app"]["metadata"]["annotations"].values()))
-    assert stamp.split("\n")[1:] == ["1 maintenance alice: new disks"], (
+    assert stamp.split("\n")[1:] == ["1 @maintenance alice: new disks"], (
         "nobody is exempt, and the reason is told"
     )
     assert world.asset is not None
@@ -75,7 +75,7 @@ def test_maintainers_write_instead(world: World) -> None:
     ]
     world.ask("quiet", "alice", **MAINTENANCE, maintainers=subjects)
     world.settle()
-    assert world.writers("app") == ["group sre", "- system:serviceaccount:ops:bot"]
+    assert world.writers("app") == ["@group sre", "- system:serviceaccount:ops:bot"]
 
 
 def test_maintenance_comes_before_all_who_wait_and_waits_for_who_holds(world: World) -> None:

@@ -14,11 +14,12 @@ from assetlock.core.fence.namespace_fence import (
 )
 from assetlock.core.fence.stamp import StampedHolder
 from assetlock.core.identity import Identity
+from assetlock.core.messages import is_printable
 from assetlock.core.observation import ObservedTarget
 from assetlock.model.asset import Target
 
 NAMES = st.from_regex(r"[a-z][a-z0-9.-]{0,20}", fullmatch=True)
-USERNAMES = st.text(st.characters(exclude_characters="\n"), min_size=1)
+USERNAMES = st.text(min_size=1).filter(is_printable)
 TARGETS = st.builds(GuardedTarget, NAMES, NAMES, st.lists(st.sampled_from(["attach", "exec"])).map(tuple))
 HOLDERS = st.builds(StampedHolder, st.integers(min_value=1), st.builds(Identity, USERNAMES))
 

@@ -16,7 +16,6 @@ from assetlock.core import names
 from assetlock.core.decide import decide
 from assetlock.core.fence.namespace_fence import NamespaceFence, namespace_fence_of
 from assetlock.core.fence.stamp import stamp_of
-from assetlock.core.identity import MAINTENANCE
 from assetlock.core.observation import (
     Observation,
     ObservedLease,
@@ -229,7 +228,7 @@ class World:
         meta = self.targets[target]["metadata"]
         stamp = stamp_of(meta["annotations"], names.stamp_key(self.name, NAMESPACE), meta["uid"])
         lines = [holder.identity for holder in stamp.holders] if stamp else []
-        return [str(identity) for identity in lines if identity.pod_uid != MAINTENANCE]
+        return [str(identity) for identity in lines if not identity.is_closing]
 
     def guard(self, namespace: str = NAMESPACE) -> NamespaceFence | None:
         annotations = self.spaces[namespace]["metadata"]["annotations"]
@@ -307,7 +306,7 @@ class World:
             case d.ReplaceLease(body=body):
                 slot = self._slot(body["metadata"]["name"])
                 self._swap(self.leases.get(slot), body["metadata"])
-                assert body["spec"] != self.leases[slot]["spec"], (
+                assert _said(body) != _said(self.leases[slot]), (
                     "a write that changes nothing is made for ever"
                 )
                 self.leases[slot] = copy.deepcopy(body)
@@ -530,3 +529,7 @@ class World:
         slot = names.slot_of(self.name, lease)
         assert slot is not None, lease
         return slot
+
+
+def _said(lease: dict[str, Any]) -> tuple[Any, Any]:
+    return lease["spec"], lease["metadata"].get("annotations")

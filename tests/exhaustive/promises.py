@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from assetlock.core import names
 from assetlock.core.fence.stamp import stamp_of
-from assetlock.core.identity import MAINTENANCE
 from tests.exhaustive.deciding import ASSET, NAMESPACE, THE_ASSET, THE_WINDOW, holds, plan_of
 from tests.exhaustive.state import Plan, State, World, Write, canonical, put, with_uid
 from tests.exhaustive.texts import Json, parsed
@@ -252,5 +251,5 @@ def _admitted(target: Json) -> set[tuple[int, str]] | None:
     stamp = stamp_of(meta.get("annotations", {}), names.stamp_key(ASSET, NAMESPACE), meta["uid"])
     if stamp is None:
         return None
-    writers = (holder for holder in stamp.holders if holder.identity.pod_uid != MAINTENANCE)
+    writers = (holder for holder in stamp.holders if not holder.identity.is_closing)
     return {(holder.token, holder.identity.username) for holder in writers}

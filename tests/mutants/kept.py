@@ -14,7 +14,7 @@ MUTANTS = (
     Mutant(
         "let who closed an asset write to it",
         "core/rules/stamping.py",
-        'Identity(f"{username}{why}", MAINTENANCE)',
+        "Identity.closing(username, lock.spec.reason)",
         "Identity(username)",
     ),
     Mutant(
@@ -240,8 +240,8 @@ MUTANTS = (
     Mutant(
         "ignore the pod's UID",
         "core/identity.py",
-        "return cls(username, None if pod_uid == UNBOUND else pod_uid)",
-        "return cls(username, None)",
+        "return cls(_short_enough(username), pod_uid=word)",
+        "return cls(_short_enough(username))",
     ),
     Mutant(
         "stamp whatever version the target has by now",
@@ -302,9 +302,9 @@ MUTANTS = (
     ),
     Mutant(
         "let anybody of the pod's name write",
-        "core/situation.py",
-        'holder.pod_uid if lock.spec.bind_to == "Pod" else None',
-        "None",
+        "core/locks/lock.py",
+        'return Identity(holder.username, pod_uid=holder.pod_uid or "").fit()',
+        "return Identity(holder.username)",
     ),
     Mutant(
         "leave a recorded lock to the sleeper who may announce it",

@@ -34,10 +34,12 @@ JUDGES = {
 _ABOUT = {
     "policy-assetlocks": {
         "the status of an AssetLock": f"{_ALONE}::test_status_is_the_operators",
-        "line break": f"{_ALONE}::test_a_username_with_a_line_break_locks_nothing",
+        "control characters": f"{_ALONE}::test_a_username_that_fits_on_no_line_locks_nothing",
         "locking needs the verb": f"{_ALONE}::test_locking_needs_the_verb_lock",
         "ending others' locks": "tests/cluster/test_rights.py::"
         "test_who_may_not_end_locks_may_not_have_maintenance_end_them",
+        "moves it to another one": "tests/adversary/test_credentials.py::"
+        "test_only_the_present_credential_moves_the_lock_to_the_next_one",
         "spec.holder must be": f"{_ALONE}::test_an_assetlock_names_who_creates_it",
         "taking over somebody's": "tests/cluster/test_care.py::test_a_lock_is_taken_over_by_who_may_delegate",
         "only its holder": f"{_ALONE}::test_a_lock_is_ended_by_its_holder_or_with_the_verb_unlock",
@@ -53,7 +55,7 @@ _ABOUT = {
         "the label assetlock.dev/asset": f"{_ALONE}::test_what_makes_a_lease_a_lock_is_not_its_owners_to_change",
         "is named after it": f"{_ALONE}::test_a_lease_that_locks_is_named_after_its_asset",
         "leaseDurationSeconds": f"{_ALONE}::test_an_absurd_lease_duration_is_refused",
-        "line break": f"{_ALONE}::test_a_username_with_a_line_break_locks_nothing",
+        "control characters": f"{_ALONE}::test_a_username_that_fits_on_no_line_locks_nothing",
         "can't be taken": f"{_ALONE}::test_a_lease_that_is_being_deleted_is_not_taken",
         "assetlock.dev/owner": f"{_ALONE}::test_a_hand_made_lease_is_its_owners",
         "assetlock.dev/token": f"{_ALONE}::test_what_makes_a_lease_a_lock_is_not_its_owners_to_change",
@@ -287,6 +289,34 @@ MUTANTS = (
         "(variables.holds && !variables.isQuarantined)",
         "variables.holds",
         "tests/cluster/test_care.py::test_a_quarantined_asset_is_freed_by_who_may_unlock_and_not_by_its_last_holder",
+    ),
+    _mutant(
+        "take what an impersonator says for the id of a pod",
+        "policy-targets.yaml",
+        "          .filter(uid, uid.matches('^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$'))\n",
+        "",
+        f"{_ALONE}::test_what_an_impersonator_says_of_pod_and_credential_is_no_word_of_another_kind",
+    ),
+    _mutant(
+        "take what an impersonator says for the id of a credential",
+        "policy-targets.yaml",
+        "          .filter(id, id.matches('^[0-9A-Za-z]+=[!-~]{1,256}$'))\n",
+        "",
+        f"{_ALONE}::test_what_an_impersonator_says_of_pod_and_credential_is_no_word_of_another_kind",
+    ),
+    _mutant(
+        "let any run of the account through a lock of one credential",
+        "policy-targets.yaml",
+        "          .map(id, id + ' ' + request.userInfo.username)\n",
+        "          .map(id, '- ' + request.userInfo.username)\n",
+        f"{_ALONE}::test_a_lock_of_one_credential_is_not_the_accounts",
+    ),
+    _mutant(
+        "let any run of the account end a lock of one credential",
+        "policy-assetlocks.yaml",
+        "(variables.bindTo != 'Credential'",
+        "(true",
+        "tests/adversary/test_credentials.py::test_the_policy_alone_tells_them_apart",
     ),
     _mutant(
         "let a lock name any pod of the account",

@@ -39,3 +39,16 @@ assetlock-admission-cert
       caBundle: {{ .Values.certificates.caBundle | b64enc }}
 {{- end }}
 {{- end }}
+
+{{- /* CEL strings: what the words of identities look like, and what breaks a line or fools a terminal. */ -}}
+{{- define "assetlock.podUID" -}}
+'^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$'
+{{- end }}
+
+{{- define "assetlock.credentialID" -}}
+'^[0-9A-Za-z]+=[!-~]{1,256}$'
+{{- end }}
+
+{{- define "assetlock.control" -}}
+r'[\pC\x{2028}\x{2029}]'
+{{- end }}

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from assetlock.admission.review import Object, annotations_of, mapping, metadata_of, text
 from assetlock.core import names
-from assetlock.core.identity import MAINTENANCE, NOBODY, Identity, owner_of
+from assetlock.core.identity import NOBODY, Identity, owner_of
 from assetlock.core.messages import HeldBy
 from assetlock.model.selector import LabelSelector
 from assetlock.model.subject import Subject
@@ -80,7 +80,11 @@ class LeaseFacts:
     def told(self, default: datetime.timedelta) -> HeldBy:
         """The holder, for a message."""
         return HeldBy(
-            self.owner.username, self.pod or self.owner.pod_uid, self.acquired, self.expires(default)
+            self.owner.username,
+            self.pod or self.owner.pod_uid,
+            self.owner.credential_id,
+            self.acquired,
+            self.expires(default),
         )
 
 
@@ -159,13 +163,18 @@ def _target(fields: Object, namespace: str) -> KnownTarget:
 
 
 def _holder(fields: Object) -> KnownHolder:
-    identity = Identity(text(fields.get("identity")) or NOBODY.username, text(fields.get("podUID")) or None)
+    identity = Identity(
+        text(fields.get("identity")) or NOBODY.username,
+        text(fields.get("podUID")) or None,
+        text(fields.get("credentialId")) or None,
+    )
     maintenance = text(fields.get("mode")) == "Maintenance"
     return KnownHolder(
         identity,
         HeldBy(
             identity.username,
             text(fields.get("podName")) or identity.pod_uid,
+            identity.credential_id,
             moment(fields.get("acquireTime")),
             moment(fields.get("expireTime")),
             text(fields.get("reason")) or None,
@@ -177,7 +186,7 @@ def _holder(fields: Object) -> KnownHolder:
 
 def _writers(identity: Identity, maintainers: object) -> tuple[Identity, ...]:
     """As in a stamp: who closed the asset stands there too, but as nobody who could write."""
-    return (Identity(identity.username, MAINTENANCE), *_subjects(maintainers))
+    return (Identity.closing(identity.username, None), *_subjects(maintainers))
 
 
 def _subjects(subjects: object) -> Iterator[Identity]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from assetlock.admission.verdict import Refused, Verdict
 from assetlock.core import messages
 from assetlock.core.fence.namespace_fence import CLOSABLE
-from assetlock.core.identity import Identity
+from assetlock.core.identity import Identity, Kind
 from assetlock.kube.decoding import decode_telling
 
 Object = Mapping[str, Any]
@@ -19,6 +20,11 @@ NOTHING: Object = {}
 
 _POD_NAME = "authentication.kubernetes.io/pod-name"
 _POD_UID = "authentication.kubernetes.io/pod-uid"
+_CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
+
+_UID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_CREDENTIAL = re.compile(r"[0-9A-Za-z]+=[!-~]{1,256}")
+"""Whoever may impersonate sends what he likes here: only what looks like such an id is one."""
 
 
 class BadReview(ValueError):
@@ -42,13 +48,25 @@ class Requester:
     @property
     def pod_uid(self) -> str | None:
         """The UID of the pod that the requester's token is bound to."""
-        return next(iter(self.extra.get(_POD_UID, ())), None)
+        found = next(iter(self.extra.get(_POD_UID, ())), None)
+        return found if found is not None and _UID.fullmatch(found) else None
+
+    @property
+    def credential_id(self) -> str | None:
+        """The id of the requester's token or certificate, where the API server gives one."""
+        found = next(iter(self.extra.get(_CREDENTIAL_ID, ())), None)
+        return found if found is not None and _CREDENTIAL.fullmatch(found) else None
 
     def is_one_with(self, identity: Identity) -> bool:
         """Whether a lock of ``identity`` is the requester's."""
-        if identity.group is not None:
-            return identity.group in self.groups
-        return identity.username == self.username and identity.pod_uid in (None, self.pod_uid)
+        if identity.kind is Kind.GROUP:
+            return identity.username in self.groups
+        return (
+            identity.kind is Kind.REQUESTER
+            and identity.username == self.username
+            and identity.pod_uid in (None, self.pod_uid)
+            and identity.credential_id in (None, self.credential_id)
+        )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -130,7 +148,7 @@ def answer(review: Review, verdict: Verdict) -> dict[str, Any]:
             response["patchType"] = "JSONPatch"
             response["patch"] = base64.b64encode(operations.encode()).decode("ascii")
         if verdict.warnings:
-            response["warnings"] = list(verdict.warnings)
+            response["warnings"] = list(map(messages.printable, verdict.warnings))
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
 
 
@@ -213,7 +231,7 @@ def _requester(value: object) -> Requester:
 
 
 def _cause(refused: Refused, message: str) -> dict[str, str]:
-    cause = {"reason": refused.reason, "message": message}
+    cause = {"reason": refused.reason, "message": messages.printable(message)}
     return {**cause, "field": refused.field} if refused.field else cause
 
 
@@ -230,6 +248,6 @@ def _status(review: Review, refused: Refused) -> dict[str, Any]:
         "status": "Failure",
         "code": refused.code,
         "reason": refused.reason,
-        "message": refused.message,
+        "message": messages.printable(refused.message),
         "details": details,
     }

@@ -163,8 +163,9 @@ def _leases(asset: str, leases: Sequence[Object]) -> tuple[ObservedLease, ...]:
 
 def whose(claim: LeaseClaim) -> str:
     """What somebody held with, for people."""
+    identity = claim.identity
     by = f"AssetLock {claim.lock_name}" if claim.lock_name else f"Lease {claim.leases[0].name}"
-    return f"{by} of {HeldBy(claim.identity.username, claim.identity.pod_uid, claim.since)}"
+    return f"{by} of {HeldBy(identity.username, identity.pod_uid, identity.credential_id, claim.since)}"
 
 
 async def _asset(api: Api, namespace: str, name: str) -> Asset:

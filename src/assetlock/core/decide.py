@@ -78,6 +78,7 @@ _RULES: tuple[Callable[[Situation], Decision | None], ...] = (
     stamping.clear,
     stamping.unstamp_strays,
     fencing_namespaces.take_down,
+    granting.rebind,
     granting.renew,
     ending.give_up,
     ending.forget,

@@ -7,10 +7,16 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import unicodedata
 from collections.abc import Sequence
 
 MOST_HOLDERS = 10
 LONGEST_NAME = 100
+LONGEST_CREDENTIAL = 19
+"""``X509SHA256=`` and eight digits: what tells one credential from another."""
+
+_CONTROL = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
+"""Categories of characters that break a line or fool a terminal; `assetlock.model.limits.CONTROL` has the same."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -19,6 +25,7 @@ class HeldBy:
 
     who: str
     pod: str | None = None
+    credential: str | None = None
     since: datetime.datetime | None = None
     until: datetime.datetime | None = None
     reason: str | None = None
@@ -28,6 +35,8 @@ class HeldBy:
         parts = [shortened(self.who)]
         if self.pod:
             parts.append(f"in pod {shortened(self.pod)}")
+        if self.credential:
+            parts.append(f"with credential {credential(self.credential)}")
         if self.since:
             parts.append(f"since {moment(self.since)}")
         if self.until:
@@ -110,9 +119,31 @@ def moment(when: datetime.datetime) -> str:
     return when.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def is_printable(text: str) -> bool:
+    """Whether it stays on one line, and does nothing to a terminal."""
+    return text.isprintable() or not any(map(_is_control, text))
+
+
+def printable(text: str) -> str:
+    """The text on one line, with nothing in it that could fool a terminal."""
+    if is_printable(text):
+        return text
+    return "".join("\ufffd" if _is_control(character) else character for character in " ".join(text.split()))
+
+
+def _is_control(character: str) -> bool:
+    return unicodedata.category(character) in _CONTROL
+
+
+def credential(identifier: str) -> str:
+    """The id of a credential, as far as people need it."""
+    short = identifier[:LONGEST_CREDENTIAL]
+    return printable(short if short == identifier else f"{short}…")
+
+
 def shortened(text: str) -> str:
     """At most a hundred characters, on one line."""
-    line = " ".join(text.split())
+    line = " ".join(printable(text).split())
     return line if len(line) <= LONGEST_NAME else line[:LONGEST_NAME] + "…"
 
 

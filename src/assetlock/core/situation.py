@@ -17,7 +17,6 @@ from assetlock.core.acquisition import (
 from assetlock.core.fence import namespace_fence
 from assetlock.core.fence.namespace_fence import NamespaceFence
 from assetlock.core.fence.stamp import Stamp, stamp_of
-from assetlock.core.identity import Identity
 from assetlock.core.locks import queue
 from assetlock.core.locks.lease_claim import lease_claims_of
 from assetlock.core.locks.lock import acquisition_of, has_all, token_told
@@ -265,11 +264,3 @@ class Situation:
         if target.uid is None or target.labels.get(names.FENCED_LABEL) != "true":
             return None
         return stamp_of(target.annotations, self.stamp_key, target.uid)
-
-
-def identity_of(lock: AssetLock) -> Identity:
-    """Whom a lock is for, as admission stamped it; raises ValueError where it has not."""
-    holder = lock.spec.holder
-    if holder is None:
-        raise ValueError(f"AssetLock {lock.metadata.name} names no holder")
-    return Identity(holder.username, holder.pod_uid if lock.spec.bind_to == "Pod" else None)

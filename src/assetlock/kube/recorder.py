@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
+from assetlock.core.messages import printable
 from assetlock.kube.api import Api
 from assetlock.kube.buckets import TokenBuckets
 from assetlock.kube.errors import Conflict, KubeError, NotFound
@@ -87,7 +88,9 @@ class EventRecorder:
     ) -> None:
         """Tell something about an object (at least its apiVersion, kind and metadata). Never fails."""
         try:
-            self._queue.put_nowait(News(_reference(regarding), reason, _shortened(note), type, action))
+            self._queue.put_nowait(
+                News(_reference(regarding), reason, _shortened(printable(note)), type, action)
+            )
         except (asyncio.QueueFull, KeyError, TypeError, AttributeError):
             self.dropped += 1
             logger.warning("an event %s could not be taken: %s", reason, note)

@@ -153,6 +153,12 @@ class Holder(Model):
     pod_uid: str | None = Field(
         None, alias="podUID", max_length=64, description="The only pod that may write, if it is bound to one."
     )
+    credential_id: str | None = Field(
+        None,
+        alias="credentialId",
+        max_length=256,
+        description="The only token or certificate that may write, if it is bound to one.",
+    )
     slots: list[int] = Field(
         default_factory=lambda: [0], max_length=MOST_SLOTS, description="Which of the asset's slots it takes."
     )

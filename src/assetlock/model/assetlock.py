@@ -10,10 +10,12 @@ from pydantic import ConfigDict, Field
 from assetlock.model import cel
 from assetlock.model.base import (
     AssetName,
+    CredentialID,
     Duration,
     MicroTime,
     Model,
     ObjectName,
+    PodName,
     PodUID,
     PositiveDuration,
     Time,
@@ -26,6 +28,9 @@ from assetlock.model.subject import Subject
 
 MOST_TOGETHER = 32
 """So many assets one AssetLock may lock together; each of them is written to at its beginning and at its end."""
+
+
+_FIXED = "cannot be changed: only ttl, renewTime, reason and priority can; create another AssetLock instead"
 
 
 class LockState(enum.StrEnum):
@@ -48,11 +53,17 @@ class LockState(enum.StrEnum):
 class LockHolder(Model):
     """Who a lock is for, as authenticated."""
 
+    model_config = ConfigDict(json_schema_extra=cel.immutable_but_for("credentialId", message=_FIXED))
+
     username: Username = Field(description="The user.")
-    pod_name: str | None = Field(
-        None, max_length=253, description="The pod that the user's token is bound to."
-    )
+    pod_name: PodName | None = Field(None, description="The pod that the user's token is bound to.")
     pod_uid: PodUID | None = Field(None, alias="podUID", description="That pod's UID.")
+    credential_id: CredentialID | None = Field(
+        None,
+        alias="credentialId",
+        description="With bindTo: Credential, the id of the user's token or certificate. With that one, and no "
+        "other, you may replace it by the id of another.",
+    )
 
 
 class AssetLockSpec(Model):
@@ -64,8 +75,8 @@ class AssetLockSpec(Model):
             "renewTime",
             "reason",
             "priority",
-            message="cannot be changed: only ttl, renewTime, reason and priority can; "
-            "create another AssetLock instead",
+            "holder",
+            message=_FIXED,
             also=(
                 cel.rule(
                     "[has(self.assetName), has(self.assetNames), has(self.assetSelector)]"
@@ -92,6 +103,22 @@ class AssetLockSpec(Model):
                     "self.bindTo != 'Pod' || (has(self.holder) && has(self.holder.podUID))",
                     "Pod needs a holder with a podUID, which is known when its token is bound to a pod",
                     field="bindTo",
+                ),
+                cel.rule(
+                    "self.bindTo != 'Credential' || (has(self.holder) && has(self.holder.credentialId))",
+                    "Credential needs a holder with a credentialId, which the API server gives to tokens of "
+                    "ServiceAccounts and to client certificates",
+                    field="bindTo",
+                ),
+                cel.rule(
+                    "has(self.holder) == has(oldSelf.holder)",
+                    _FIXED,
+                    field="holder",
+                ),
+                cel.rule(
+                    "self.bindTo == 'Credential' || !has(self.holder) || !has(self.holder.credentialId)",
+                    "only a lock with bindTo: Credential has it",
+                    field="holder.credentialId",
                 ),
                 cel.rule(
                     "self.mode == 'Maintenance' || !has(self.whenHeld)",
@@ -169,8 +196,10 @@ class AssetLockSpec(Model):
         max_length=253,
         description="Your own name for the holder, such as a build. Shown, never believed.",
     )
-    bind_to: Literal["User", "Pod"] = Field(
-        "User", description="User: whoever is authenticated as that user may write. Pod: only that very pod."
+    bind_to: Literal["User", "Pod", "Credential"] = Field(
+        "User",
+        description="User: whoever is authenticated as that user may write. Pod: only that very pod. "
+        "Credential: only that very token or client certificate.",
     )
     extend_on_write: bool = Field(True, description="Whether the holder's writes to targets extend it.")
     release_with_holder: bool | None = Field(

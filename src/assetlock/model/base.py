@@ -8,6 +8,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from assetlock.model import cel, durations
+from assetlock.model.limits import CONTROL, LONGEST_USERNAME
 from assetlock.model.times import format_micro_time, format_time
 
 
@@ -60,15 +61,43 @@ Username = Annotated[
     str,
     Field(
         min_length=1,
-        max_length=1024,
-        json_schema_extra=cel.rules(cel.rule(r"!self.contains('\n')", "a username has no line breaks")),
+        max_length=LONGEST_USERNAME,
+        json_schema_extra=cel.rules(
+            cel.rule(f"!self.matches(r'{CONTROL}')", "a name has no line breaks and no control characters")
+        ),
     ),
 ]
 """Stands on a line of its own in stamps, hence without line breaks."""
 
 PodUID = Annotated[
     str,
-    Field(max_length=64, json_schema_extra=cel.matches("^[-0-9A-Za-z]+$", "a UID has letters, digits and -")),
+    Field(
+        max_length=64,
+        json_schema_extra=cel.matches(
+            "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$",
+            "the UID of a pod has 32 hexadecimal digits, as in 427171a0-eba9-4acd-bc5c-2d150f43b02a",
+        ),
+    ),
+]
+
+CredentialID = Annotated[
+    str,
+    Field(
+        max_length=256,
+        json_schema_extra=cel.matches(
+            "^[0-9A-Za-z]+=[!-~]+$",
+            "the id of a credential is like JTI=427171a0-eba9-4acd-bc5c-2d150f43b02a; kubectl auth whoami shows it",
+        ),
+    ),
+]
+"""As the API server gives it: ``JTI=…`` of a token, ``X509SHA256=…`` of a client certificate."""
+
+PodName = Annotated[
+    str,
+    Field(
+        max_length=253,
+        json_schema_extra=cel.matches(cel.DNS_SUBDOMAIN, "the name of a pod has a-z, 0-9, - and single dots"),
+    ),
 ]
 
 AssetName = Annotated[

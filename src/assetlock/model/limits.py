@@ -5,3 +5,9 @@ MOST_SLOTS = 64
 
 LONGEST_ASSET_NAME = 63
 """An asset's name is in label values."""
+
+LONGEST_USERNAME = 1024
+"""Nobody with a longer name holds a lock: the name is on one line of a stamp, and in statuses."""
+
+CONTROL = r"[\pC\x{2028}\x{2029}]"
+"""Characters that break a line or fool a terminal, as the API server's regular expressions (RE2) write them."""

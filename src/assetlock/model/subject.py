@@ -25,7 +25,12 @@ class Subject(Model):
 
     kind: Literal["User", "Group", "ServiceAccount"] = Field(description="What it is.")
     name: Username = Field(description="Its name.")
-    namespace: str | None = Field(None, max_length=63, description="The ServiceAccount's namespace.")
+    namespace: str | None = Field(
+        None,
+        max_length=63,
+        description="The ServiceAccount's namespace.",
+        json_schema_extra=cel.matches(cel.DNS_LABEL, "a namespace is a DNS label: a-z, 0-9 and -"),
+    )
 
     @property
     def username(self) -> str | None:

@@ -53,6 +53,8 @@ def _stamped(review: Review) -> tuple[PatchOperation, ...]:
     holder = {"username": requester.username}
     if requester.pod_name and requester.pod_uid:
         holder |= {"podName": requester.pod_name, "podUID": requester.pod_uid}
+    if spec.get("bindTo") == "Credential" and requester.credential_id:
+        holder["credentialId"] = requester.credential_id
     if {**holder, **named} == named:
         return ()
     return (PatchOperation("add", ("spec", "holder"), {**holder, **named}),)

@@ -88,6 +88,8 @@ def decide(review: Review, terms: Terms) -> Verdict:
             f"{seconds} is not between 1 and {LONGEST_SECONDS} (a day); a lock lasts longer by being renewed",
         )
     if after.holder != before.holder:
+        if (unbound := _unbound(review)) is not None:
+            return unbound
         if (beyond := _beyond(review, terms)) is not None:
             return beyond
         return _taken(review, before, seconds, terms)
@@ -131,11 +133,21 @@ def _beyond(review: Review, terms: Terms) -> Refused | None:
     )
 
 
+def _unbound(review: Review) -> Refused | None:
+    """The refusal of a Lease for a credential that can't be told from others."""
+    bind_to = annotations_of(review.new).get(names.BIND_TO_ANNOTATION)
+    if bind_to != "Credential" or review.requester.credential_id is not None:
+        return None
+    return verdict.invalid(
+        f"metadata.annotations[{names.BIND_TO_ANNOTATION}]",
+        f"the credential of {review.requester.username} has no id: the API server gives one to tokens of "
+        f"ServiceAccounts and to client certificates; use User",
+    )
+
+
 def _taken(review: Review, before: LeaseFacts, seconds: int, terms: Terms) -> Admitted:
     """Somebody begins to hold it: a new acquisition, with the review's own id."""
-    bind_to_user = annotations_of(review.new).get(names.BIND_TO_ANNOTATION) == "User"
-    requester = review.requester
-    owner = Identity(requester.username, None if bind_to_user else requester.pod_uid)
+    owner, requester = _owner(review), review.requester
     annotations: dict[str, str | None] = {
         names.OWNER_ANNOTATION: str(owner),
         names.ACQUISITION_ANNOTATION: review.uid,
@@ -151,6 +163,16 @@ def _taken(review: Review, before: LeaseFacts, seconds: int, terms: Terms) -> Ad
         "leaseTransitions": before.transitions + 1 if review.operation == "UPDATE" else 0,
     }
     return Admitted(_patch(review, annotations, spec))
+
+
+def _owner(review: Review) -> Identity:
+    """Who takes the Lease, bound to what it says: by default to the pod, if there is one."""
+    requester, bind_to = review.requester, annotations_of(review.new).get(names.BIND_TO_ANNOTATION)
+    if bind_to == "User":
+        return Identity(requester.username)
+    if bind_to == "Credential":
+        return Identity(requester.username, credential_id=requester.credential_id or "")
+    return Identity(requester.username, requester.pod_uid)
 
 
 def _renewed(review: Review, before: LeaseFacts, seconds: int, terms: Terms) -> Admitted:

@@ -17,12 +17,12 @@ from assetlock.admission.rules import changes, controllers
 from assetlock.admission.verdict import Admitted, Dropped, PatchOperation, Refused
 from assetlock.core import messages, names
 from assetlock.core.fence.stamp import Stamp, StampedHolder
-from assetlock.core.identity import MAINTENANCE, Identity
+from assetlock.core.identity import Identity
 from assetlock.model.asset import BrokenGlass
+from assetlock.model.limits import LONGEST_USERNAME
 
 RETRY_WHILE_FREEING = 1
 LONGEST_RETRY = 60
-LONGEST_USERNAME = 1024
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -192,9 +192,9 @@ def holders_of(claim: Claim, asset: facts.AssetFacts | None) -> list[messages.He
 
 
 def _stamped(identity: Identity) -> messages.HeldBy:
-    if identity.pod_uid == MAINTENANCE:
+    if identity.is_closing:
         return messages.HeldBy(identity.username, maintenance=True)
-    return messages.HeldBy(identity.username, identity.pod_uid)
+    return messages.HeldBy(identity.username, identity.pod_uid, identity.credential_id)
 
 
 def _claims(thing: Object, uid: str) -> tuple[Claim, ...]:

@@ -24,6 +24,7 @@ from assetlock.kube.api import Api
 from assetlock.kube.errors import Conflict, KubeError, NotFound
 from assetlock.kube.resources import ASSETLOCKS, ASSETS, LEASES
 from assetlock.model.asset import Asset, BrokenGlass
+from assetlock.model.limits import LONGEST_USERNAME
 from assetlock.model.times import format_micro_time, format_time
 
 PAUSE = 5.0
@@ -69,7 +70,7 @@ class ActivityRecorder:
         """Take note of a holder's write; its later one takes the place. Never waits, never fails."""
         noted = self._noted(namespace, asset)
         if noted is not None:
-            writer = Identity(requester.username, requester.pod_uid)
+            writer = Identity(requester.username, requester.pod_uid, requester.credential_id)
             noted.writes.pop(writer, None)
             noted.writes[writer] = Activity(requester, self._now())
 
@@ -165,7 +166,7 @@ def _status(noted: _Noted, asset: Asset) -> dict[str, Any]:
     status: dict[str, Any] = {}
     if noted.writes:
         last = list(noted.writes.values())[-1]
-        status["lastPatchedBy"] = last.requester.username
+        status["lastPatchedBy"] = last.requester.username[:LONGEST_USERNAME]
         status["lastPatchTime"] = format_time(last.when)
     if noted.broken:
         shown = asset.status.broken_glass

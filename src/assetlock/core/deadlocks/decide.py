@@ -71,7 +71,7 @@ def _claim(lock: AssetLock) -> Claim | None:
         held=held,
         rank=queue.rank(lock),
         age=(created, lock.metadata.uid),
-        sure=bool(lock.spec.holder.pod_uid or lock.spec.holder_id),
+        sure=bool(lock.spec.holder.pod_uid or lock.spec.holder.credential_id or lock.spec.holder_id),
     )
 
 
@@ -80,4 +80,4 @@ def _flow(lock: AssetLock) -> tuple[str | None, ...]:
     holder = lock.spec.holder
     if holder is None or is_windows(lock):
         return (lock.metadata.uid,)
-    return (holder.username, holder.pod_uid, lock.spec.holder_id)
+    return (holder.username, holder.pod_uid, holder.credential_id, lock.spec.holder_id)

@@ -1,11 +1,10 @@
 """The fence on a target: one annotation for each asset that claims it.
 
 The value's first line is the UID of the object that it was written for, since controllers copy annotations to
-children, where a stamp must mean nothing. Each further line is a holder: fencing token, pod UID or ``-``,
-username; or, with the token 0, a user who may go on updating, but not deleting. While it is locked for maintenance
-the maintainers have the lines of holders (groups with the word ``group`` for a pod's UID), and whoever
-made the lock has one that fits no requester and ends with the reason. The policy inside the API server reads the same
-lines (CEL has no JSON).
+children, where a stamp must mean nothing. Each further line is a holder: fencing token, then the identity; or, with
+the token 0, a user who may go on updating, but not deleting. While it is locked for maintenance the maintainers have
+the lines of holders, and whoever made the lock has one that fits no requester and ends with the reason. The policy
+inside the API server reads the same lines (CEL has no JSON).
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import dataclasses
 import functools
 from collections.abc import Iterable, Mapping
 
-from assetlock.core.identity import MAINTENANCE, Identity
+from assetlock.core.identity import Identity
 
 EXEMPT = 0
 """Stands for a token on the lines of those who may update. Real tokens begin at 1."""
@@ -42,7 +41,7 @@ class Stamp:
     @property
     def told(self) -> tuple[StampedHolder, ...]:
         """Whom to name to those who are refused: not the maintainers."""
-        closing = tuple(holder for holder in self.holders if holder.identity.pod_uid == MAINTENANCE)
+        closing = tuple(holder for holder in self.holders if holder.identity.is_closing)
         return closing or self.holders
 
     @property

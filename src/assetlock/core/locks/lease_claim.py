@@ -16,7 +16,7 @@ from collections.abc import Iterable
 
 from assetlock.core import names
 from assetlock.core.identity import QUARANTINE, Identity, owner_of
-from assetlock.core.locks.lock import acquisition_of, asset_of
+from assetlock.core.locks.lock import acquisition_of, asset_of, identity_of
 from assetlock.core.locks.ttl import default_ttl, lock_delay, longest_ttl
 from assetlock.core.observation import Observation, ObservedLease
 from assetlock.model.asset import Asset
@@ -80,7 +80,12 @@ def _claim(observation: Observation, acquisition: str, leases: list[ObservedLeas
     lock = lock_of(observation, acquisition)
     since = max(_since(leases))
     annotations = leases[0].lease.metadata.annotations
-    identity, withheld = owner_of(annotations), names.WITHHELD_ANNOTATION in annotations
+    withheld = names.WITHHELD_ANNOTATION in annotations
+    # Its credential may have been replaced since the Lease was written.
+    has_holder = lock is not None and lock.spec.holder is not None
+    identity = (
+        identity_of(lock) if lock is not None and has_holder and not withheld else owner_of(annotations)
+    )
     ends = _renewed(term) + _duration(term, lock, observation)
     longest = _longest_hold(observation.asset, acquisition, since)
     last = longest if longest and not (lock and lock.spec.mode == "Maintenance") else ends

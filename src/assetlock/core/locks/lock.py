@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from assetlock.core import names
+from assetlock.core.identity import Identity
 from assetlock.core.observation import ObservedLease
 from assetlock.core.selection import selects
 from assetlock.model.assetlock import AssetLock, LockedAsset, LockState
@@ -105,3 +106,17 @@ def has_all(lock: AssetLock, own: str, elsewhere: Sequence[ObservedLease]) -> bo
     """Whether a lock that has Leases of ``own``, and these elsewhere, has some of each of its assets."""
     wanted = set(assets_of(lock))
     return own in wanted and {own, *(asset_of(observed.lease) for observed in elsewhere)} >= wanted
+
+
+def identity_of(lock: AssetLock) -> Identity:
+    """Whom a lock is for, as admission stamped it; raises ValueError where it has not."""
+    holder = lock.spec.holder
+    if holder is None:
+        raise ValueError(f"AssetLock {lock.metadata.name} names no holder")
+    match lock.spec.bind_to:
+        case "Pod":
+            return Identity(holder.username, pod_uid=holder.pod_uid or "").fit()
+        case "Credential":
+            return Identity(holder.username, credential_id=holder.credential_id or "").fit()
+        case _:
+            return Identity(holder.username).fit()

@@ -23,6 +23,7 @@ from assetlock.core.decision import (
     ReplaceLease,
     WriteLockStatus,
 )
+from assetlock.core.identity import owner_of
 from assetlock.core.locks import queue
 from assetlock.core.locks.lock import (
     acquisition_of,
@@ -209,6 +210,19 @@ def renew(situation: Situation) -> Decision | None:
             continue
         if not term.is_right(observation, holder.lock, holder.claim):
             return Decision(writes=(ReplaceLease(lease_bodies.renewed(observation, holder, holder.lock)),))
+    return None
+
+
+def rebind(situation: Situation) -> Decision | None:
+    """A lock that was moved to another credential of its holder: its Lease says so, to whoever renews that."""
+    for holder in situation.holders:
+        if (
+            holder.lock is None
+            or owner_of(holder.primary.lease.metadata.annotations) == holder.claim.identity
+        ):
+            continue
+        body = lease_bodies.rebound(situation.observation, holder, holder.lock)
+        return Decision(writes=(ReplaceLease(body),))
     return None
 
 

@@ -10,9 +10,8 @@ from assetlock.core.acquisition import Acquisition
 from assetlock.core.decision import Body
 from assetlock.core.identity import QUARANTINE, Identity
 from assetlock.core.locks import lease_claim
-from assetlock.core.locks.lock import acquisition_of
+from assetlock.core.locks.lock import acquisition_of, identity_of
 from assetlock.core.observation import Observation, ObservedLease
-from assetlock.core.situation import identity_of
 from assetlock.core.windows import term
 from assetlock.model.asset import Holder
 from assetlock.model.assetlock import AssetLock
@@ -107,6 +106,14 @@ def renewed(
         "leaseTransitions": old.lease_transitions or 0,
     }
     return _body(observation, observed.slot, observed.lease, observed.lease.metadata.annotations, spec)
+
+
+def rebound(observation: Observation, acquisition: Acquisition, lock: AssetLock) -> Body:
+    """The first Lease of ``lock`` as that of another credential, for the same term."""
+    observed = acquisition.primary
+    old = observed.lease.spec.model_dump(mode="json", by_alias=True, exclude_none=True)
+    annotations = {**observed.lease.metadata.annotations, names.OWNER_ANNOTATION: str(identity_of(lock))}
+    return _body(observation, observed.slot, observed.lease, annotations, old)
 
 
 def is_kept(lease: Lease) -> bool:

@@ -13,7 +13,8 @@ from assetlock.core.decision import (
     PatchTarget,
 )
 from assetlock.core.fence.stamp import Stamp, StampedHolder
-from assetlock.core.identity import MAINTENANCE, Identity
+from assetlock.core.identity import Identity
+from assetlock.core.messages import is_printable
 from assetlock.core.observation import ObservedTarget
 from assetlock.core.rules.live_reads import (
     confirm_former_gone,
@@ -70,8 +71,9 @@ def admitted(situation: Situation) -> tuple[tuple[StampedHolder, ...], tuple[str
     ]
     if asset is None or not lines:
         return (), ()
-    closed = any(line.identity.pod_uid == MAINTENANCE for line in lines)
-    return tuple(sorted(lines, key=lambda line: line.token)), () if closed else tuple(asset.spec.exempt)
+    closed = any(line.identity.is_closing for line in lines)
+    exempt = () if closed else tuple(filter(is_printable, asset.spec.exempt))
+    return tuple(sorted(lines, key=lambda line: line.token)), exempt
 
 
 def _identities(holder: Acquisition) -> list[Identity]:
@@ -79,9 +81,7 @@ def _identities(holder: Acquisition) -> list[Identity]:
     lock, username = holder.lock, holder.claim.identity.username
     if lock is None or lock.spec.mode != "Maintenance":
         return [holder.claim.identity]
-    why = f": {' '.join(lock.spec.reason.split())}" if lock.spec.reason else ""
-    told = Identity(f"{username}{why}", MAINTENANCE)
-    return [told, *map(Identity.of, lock.spec.maintainers)]
+    return [Identity.closing(username, lock.spec.reason), *map(Identity.of, lock.spec.maintainers)]
 
 
 def clear(situation: Situation) -> Decision | None:

@@ -14,7 +14,7 @@ from assetlock.core.identity import QUARANTINE
 from assetlock.core.locks.lease_claim import LeaseClaim
 from assetlock.core.locks.lock import is_choosing
 from assetlock.core.locks.queue import SHOWN
-from assetlock.core.messages import shortened
+from assetlock.core.messages import printable, shortened
 from assetlock.core.selection import described
 from assetlock.core.setter import setter_of
 from assetlock.core.situation import Situation
@@ -65,6 +65,7 @@ def holder_entry(acquisition: Acquisition, token: int) -> Holder:
         mode=lock.spec.mode if lock else "Shared",
         identity=held.identity.username,
         pod_uid=held.identity.pod_uid,
+        credential_id=held.identity.credential_id,
         pod_name=pod_name,
         slots=held.slots,
         fencing_token=token,
@@ -72,10 +73,15 @@ def holder_entry(acquisition: Acquisition, token: int) -> Holder:
         acquire_time=_acquired_at(acquisition),
         expire_time=reporting.whole_second(held.expires) if held.expires else None,
         doubt=doubt[1] if doubt else None,
-        reason=lock.spec.reason if lock else _withheld_for(held),
+        reason=_reason(lock) if lock else _withheld_for(held),
         maintainers=(lock.spec.maintainers or None) if lock else None,
         holder_id=lock.spec.holder_id if lock else None,
     )
+
+
+def _reason(lock: AssetLock) -> str | None:
+    """What it is for; policies show this to whoever is refused."""
+    return printable(lock.spec.reason) if lock.spec.reason else None
 
 
 def _acquired_at(acquisition: Acquisition) -> datetime.datetime:

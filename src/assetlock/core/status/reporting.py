@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from assetlock.core import names
 from assetlock.core.decision import Body
+from assetlock.core.messages import printable
 from assetlock.model.asset import Asset, AssetStatus
 from assetlock.model.assetlock import AssetLock, AssetLockStatus
 from assetlock.model.conditions import Condition, find_condition, set_condition
@@ -51,7 +52,7 @@ def conditions(now: datetime.datetime, original: Reported, wanted: Mapping[str, 
             kind,
             status,
             reason,
-            message,
+            printable(message),
             now=whole_second(now),
             observed_generation=original.metadata.generation,
         )
