@@ -1,4 +1,4 @@
-"""`assetlock operator`: what the image runs: the two processes, and a check that they do their work."""
+"""`assetlock operator`: what the image runs: the processes, and a check that they do their work."""
 
 from __future__ import annotations
 
@@ -50,6 +50,19 @@ def admission(kubeconfig: pathlib.Path | None, host: str, port: int) -> None:
     """Refuse strangers with 423, stamp who asks, keep times honest: serves the webhooks."""
     from assetlock.admission.main import run
     from assetlock.cli import logs
+
+    logs.configure()
+    asyncio.run(run(kubeconfig, host, port))
+
+
+@operator.command()
+@_kubeconfig
+@click.option("--host", default="0.0.0.0", show_default=True, help="The address to serve on.")  # noqa: S104
+@click.option("--port", default=8080, show_default=True, help="The port.")
+def http(kubeconfig: pathlib.Path | None, host: str, port: int) -> None:
+    """Serve the HTTP API."""
+    from assetlock.cli import logs
+    from assetlock.web.main import run
 
     logs.configure()
     asyncio.run(run(kubeconfig, host, port))

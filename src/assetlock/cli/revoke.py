@@ -46,18 +46,18 @@ def revoke(asset: str, namespace: str | None, kubeconfig: pathlib.Path | None, o
 
 
 async def _online(config: ClusterConfig, namespace: str, asset: str) -> None:
-    from assetlock.cli import _revoking
     from assetlock.kube.api import Api
     from assetlock.kube.http import HttpTransport
+    from assetlock.operations import revoke as revoking
 
     api = Api(HttpTransport(config))
     try:
-        ended = await _revoking.end_acquisitions(api, namespace, asset)
+        ended = await revoking.end_acquisitions(api, namespace, asset)
         for claim in ended:
-            click.echo(f"revoked {_revoking.whose(claim)}")
+            click.echo(f"revoked {revoking.whose(claim)}")
         if not ended:
             click.echo(f"nobody holds asset {asset} in namespace {namespace}")
-        elif not await _revoking.is_over(api, namespace, asset, ended):
+        elif not await revoking.is_over(api, namespace, asset, ended):
             raise _Unfinished(
                 "no operator acts on it, so the fence stays; start one, or take it down with --offline"
             )
@@ -66,7 +66,7 @@ async def _online(config: ClusterConfig, namespace: str, asset: str) -> None:
 
 
 async def _offline(config: ClusterConfig, namespace: str, asset: str) -> None:
-    from assetlock.cli import _revoking
+    from assetlock.cli import _offline_revoke
     from assetlock.core import names
     from assetlock.kube.api import Api
     from assetlock.kube.http import HttpTransport
@@ -76,7 +76,7 @@ async def _offline(config: ClusterConfig, namespace: str, asset: str) -> None:
     click.echo(f"acting as {me.username} in the groups {', '.join(me.groups)}")
     api = Api(HttpTransport(acting))
     try:
-        left = await _revoking.take_down(api, namespace, asset, me.username)
+        left = await _offline_revoke.take_down(api, namespace, asset, me.username)
     finally:
         await api.close()
     for why in left:

@@ -9,6 +9,8 @@ starve nobody.
 from __future__ import annotations
 
 import asyncio
+import copy
+import dataclasses
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -17,7 +19,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from assetlock.kube.config import ClusterConfig
-from assetlock.kube.credentials import Credential
+from assetlock.kube.credentials import Credential, Fixed
 from assetlock.kube.lines import Lines, LineTooLongError
 from assetlock.kube.tls import TlsContexts
 from assetlock.kube.transport import Reply, StreamRefused, TransportError, Unreachable
@@ -43,6 +45,19 @@ class HttpTransport:
         self._user_agent = user_agent
         self._requests: aiohttp.ClientSession | None = None
         self._streams: aiohttp.ClientSession | None = None
+
+    def acting_with(self, credential: Credential) -> HttpTransport:
+        """The same server and connections with another credential; closing the original closes both.
+
+        The original has to be without an identity: its connections show no certificate.
+        """
+        if self._config.tls.key_data or self._config.tls.key_file:
+            raise ValueError("connections that show a client certificate can't be shared with others")
+        self._requests = self._requests or _session(_MOST_CONNECTIONS)
+        self._streams = self._streams or _session(0)
+        other = copy.copy(self)
+        other._config = dataclasses.replace(self._config, credentials=Fixed(credential), headers=())
+        return other
 
     async def close(self) -> None:
         """Close all connections."""

@@ -1,4 +1,4 @@
-"""What ``assetlock revoke`` does: by a mark on the Lease for the operator, or by doing all of its steps."""
+"""End the lock of others: by a mark on its Lease, which the operator acts on."""
 
 from __future__ import annotations
 
@@ -6,24 +6,7 @@ import asyncio
 import datetime
 from collections.abc import Sequence
 
-import click
-
-from assetlock.controller.clock import SystemClock
-from assetlock.controller.events import EventPublisher
-from assetlock.controller.keys import AssetKey
-from assetlock.controller.leadership import present_leader
-from assetlock.controller.reconcile.offline_revoke import revoke
 from assetlock.core import names
-from assetlock.core.decision import (
-    CreateLease,
-    DeleteLease,
-    PatchNamespace,
-    PatchTarget,
-    ReplaceLease,
-    Write,
-    WriteAssetStatus,
-    WriteLockStatus,
-)
 from assetlock.core.identity import QUARANTINE
 from assetlock.core.locks.lease_claim import LeaseClaim, acquisition_id, lease_claims_of
 from assetlock.core.locks.lock import assets_of, lock_uid
@@ -32,8 +15,7 @@ from assetlock.core.observation import Observation, ObservedLease
 from assetlock.core.rules.revoking import revocation_of
 from assetlock.kube import reviews
 from assetlock.kube.api import Api
-from assetlock.kube.errors import Conflict, Forbidden, Locked, NotFound, OutcomeUnknown
-from assetlock.kube.recorder import EventRecorder
+from assetlock.kube.errors import Conflict, Forbidden, KubeError, Locked, NotFound, OutcomeUnknown
 from assetlock.kube.resources import ASSETLOCKS, ASSETS, LEASES, Object
 from assetlock.model.asset import Asset
 from assetlock.model.assetlock import AssetLock
@@ -85,33 +67,6 @@ async def is_over(api: Api, namespace: str, asset: str, ended: list[LeaseClaim])
     return True
 
 
-async def take_down(api: Api, namespace: str, asset: str, by: str) -> list[str]:
-    """End what holds the asset without an operator, and print each step; gives what is left, and why."""
-    clock = SystemClock()
-    try:
-        leader = await present_leader(api, clock)
-    except Forbidden as error:
-        click.echo(
-            f"whether an operator runs can't be seen ({error}); going on, which does no harm", err=True
-        )
-        leader = None
-    if leader is not None:
-        raise click.UsageError(
-            f"an operator runs ({leader}), and does all this by itself: leave --offline out"
-        )
-    recorder = EventRecorder(api, "assetlock-revoke")
-    telling = asyncio.create_task(recorder.run())
-    try:
-        key = AssetKey(namespace, asset)
-        left = await revoke(
-            api, clock, key, by, EventPublisher(recorder), lambda _, write: click.echo(_told(write))
-        )
-        await recorder.drain()
-        return left
-    finally:
-        telling.cancel()
-
-
 async def _end(api: Api, namespace: str, claim: LeaseClaim, me: str) -> bool:
     """Say on the Lease that it is revoked, or delete what is quarantined; never another acquisition's."""
     quarantined = claim.identity == QUARANTINE and claim.lock_name is not None
@@ -139,7 +94,7 @@ async def _end(api: Api, namespace: str, claim: LeaseClaim, me: str) -> bool:
             continue
         else:
             return True
-    raise click.ClickException(f"{resource.kind} {name} changes all the time; try again")
+    raise KubeError(f"{resource.kind} {name} changes all the time; try again")
 
 
 def _is_of(claim: LeaseClaim, present: Object) -> bool:
@@ -170,23 +125,3 @@ def whose(claim: LeaseClaim) -> str:
 
 async def _asset(api: Api, namespace: str, name: str) -> Asset:
     return Asset.model_validate(await api.get(ASSETS, namespace, name))
-
-
-def _told(write: Write) -> str:
-    """A step that was made, for people."""
-    match write:
-        case WriteLockStatus(body=body):
-            return f"AssetLock {body['metadata']['name']}: {body['status']['state']}"
-        case DeleteLease(name=name):
-            return f"Lease {name}: deleted"
-        case CreateLease(body=body) | ReplaceLease(body=body):
-            return f"Lease {body['metadata']['name']}: kept from everybody for the asset's lockDelay"
-        case WriteAssetStatus(body=body):
-            token = body["status"]["fencingToken"]
-            return f"Asset {body['metadata']['name']}: no holder; the fencing token stays {token}"
-        case PatchTarget(target=observed):
-            return f"{observed.target.kind} {observed.target.name}: stamp removed"
-        case PatchNamespace(namespace=space):
-            return f"Namespace {space.name}: guard removed"
-        case _:
-            return type(write).__name__
