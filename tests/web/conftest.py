@@ -99,20 +99,9 @@ def _free_port() -> int:
 
 @pytest.fixture(scope="session")
 def server(operator_cluster: Any) -> Iterator[str]:
-    """The HTTP process under a ServiceAccount that may only read; gives its address."""
+    """The HTTP process under its own ServiceAccount; gives its address."""
     cluster, _ = operator_cluster
     namespace = "assetlock-system"
-    cluster.kubectl("create", "serviceaccount", "assetlock-http", "-n", namespace)
-    cluster.kubectl(
-        "create", "clusterrole", "t-http", "--verb=get,list,watch", "--resource=assets.assetlock.dev"
-    )
-    cluster.kubectl(
-        "create",
-        "clusterrolebinding",
-        "t-http",
-        "--clusterrole=t-http",
-        f"--serviceaccount={namespace}:assetlock-http",
-    )
     kubeconfig = cluster.kubeconfig_for_service_account(namespace, "assetlock-http", duration="2h")
     base = f"http://127.0.0.1:{(port := _free_port())}"
     argv = [

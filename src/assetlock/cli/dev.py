@@ -43,12 +43,15 @@ def up(name: str, operator: bool, foreground: bool) -> None:
     begin = time.monotonic()
     provide(progress)
     with ControlPlane(name, report=progress) as running:
+        served = None
         if operator:
             from assetlock.cli import stack
 
-            stack.start(running, keep_running=True, report=progress)
+            served = stack.start(running, keep_running=True, parts=tuple(stack.Part), report=progress)
         progress.done()
         click.echo(f"control plane '{name}' is ready at {running.server} ({time.monotonic() - begin:.1f} s)")
+        if served is not None:
+            click.echo(f"the HTTP API is at {served.url(stack.Part.HTTP, '')}")
         if foreground:
             click.echo("Ctrl-C stops it")
             signal.pause()

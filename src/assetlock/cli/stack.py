@@ -1,4 +1,4 @@
-"""The operator in a local control plane: installed there, and its two processes running beside it.
+"""The operator in a local control plane: installed there, and its processes running beside it.
 
 They run as they would in a cluster: with tokens of their own ServiceAccounts, under nothing but the installed
 RBAC. When `start` and `Stack.restart` return, locks are granted and the API server consults the webhooks.
@@ -17,7 +17,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -52,6 +52,11 @@ class Part(StrEnum):
 
     CONTROLLER = "controller"
     ADMISSION = "admission"
+    HTTP = "http"
+
+
+NEEDED = (Part.CONTROLLER, Part.ADMISSION)
+"""What locks need; the HTTP API is served only where it is asked for."""
 
 
 @dataclass(slots=True)
@@ -71,13 +76,13 @@ class Stack:
 
     def kill(self, *parts: Part) -> None:
         """Kill processes with SIGKILL, all of them if none is named."""
-        for part in parts or tuple(Part):
+        for part in parts or tuple(self.running):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.running[part].pid, signal.SIGKILL)
 
     def restart(self, *parts: Part) -> None:
         """Start processes again, all of them if none is named, and return when they serve."""
-        for part in parts or tuple(Part):
+        for part in parts or tuple(self.running):
             self.cluster.remove_process(part)
             self._launch(part)
         self.wait_until_serving()
@@ -95,7 +100,7 @@ class Stack:
         argv = [sys.executable, "-P", "-m", "assetlock.cli.main", "operator", part]
         argv += ["--kubeconfig", str(kubeconfig)]
         env = dict(self.env)
-        if part is Part.ADMISSION:
+        if part is not Part.CONTROLLER:
             argv += ["--host", HOST, "--port", str(self.ports[part])]
         else:
             env |= {"ASSETLOCK_HEALTH_HOST": HOST, "ASSETLOCK_HEALTH_PORT": str(self.ports[part])}
@@ -130,18 +135,18 @@ def start(
     *,
     env: Mapping[str, str] | None = None,
     keep_running: bool = False,
+    parts: Sequence[Part] = NEEDED,
     report: Callable[[str], None] = lambda _: None,
 ) -> Stack:
-    """Install the operator and start both processes; `env` holds settings (``ASSETLOCK_…``) for them.
+    """Install the operator and start these processes; `env` holds settings (``ASSETLOCK_…``) for them.
 
     With `keep_running` a process that ends is started again.
     """
-    controller, admission = _free_ports()
-    ports = {Part.CONTROLLER: controller, Part.ADMISSION: admission}
+    ports = dict(zip(parts, _free_ports(), strict=False))
     stack = Stack(cluster, ports, dict(env or {}), keep_running)
     report("installing the operator")
-    asyncio.run(_install(cluster, f"https://{HOST}:{admission}"))
-    for part in Part:
+    asyncio.run(_install(cluster, f"https://{HOST}:{ports[Part.ADMISSION]}"))
+    for part in parts:
         report(f"starting the {part} process")
         stack._launch(part)
     stack.wait_until_serving()
@@ -164,9 +169,8 @@ def _until(holds: Callable[[], bool], otherwise: str) -> None:
         time.sleep(_PAUSE)
 
 
-def _free_ports() -> tuple[int, int]:
-    first, second, *_ = (port for port in random.sample(_PORTS, 200) if _is_free(port))
-    return first, second
+def _free_ports() -> Iterator[int]:
+    return (port for port in random.sample(_PORTS, 200) if _is_free(port))
 
 
 def _is_free(port: int) -> bool:
