@@ -10,9 +10,9 @@ from tests.web.conftest import World
 
 
 def test_a_lock_by_http_keeps_others_from_writing_and_its_release_lets_them(world: World) -> None:
-    world.operated.asset("vm.db-1".replace(".", "-"), "app")
+    world.operated.asset("vm.db-1", "app")
     alice = world.caller("alice", "assetlock-user", "edit")
-    locked = alice.call("POST", "assets/vm-db-1/lock", {"ttl": "PT2H", "reason": "patching"})
+    locked = alice.call("POST", "assets/vm.db-1/lock", {"ttl": "PT2H", "reason": "patching"})
     assert locked.status == 200
     assert locked.body["fencingToken"] >= 1
     assert locked.body["username"] == f"system:serviceaccount:{world.operated.namespace}:alice"
