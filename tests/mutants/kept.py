@@ -553,8 +553,8 @@ MUTANTS = (
     Mutant(
         "take those for stuck who only wait behind one another",
         "core/deadlocks/graph.py",
-        "            stuck -= free\n",
-        "            stuck -= {claim for claim in free if claim.held}\n            break\n",
+        "                to_look_at.extend(waited_for_by[claim])\n",
+        "",
     ),
     Mutant(
         "forget who else waits when a lock has chosen",

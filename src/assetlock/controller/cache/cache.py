@@ -26,6 +26,7 @@ from assetlock.controller.keys import (
     lock_key,
 )
 from assetlock.core import names
+from assetlock.core.deadlocks.suspects import Suspects
 from assetlock.core.locks import queue
 from assetlock.core.locks.line import Line, TimeOfDay
 from assetlock.core.locks.lock import acquisition_of, is_joint, lock_uid
@@ -55,6 +56,7 @@ class Cache:
         self.windows = Collection(MaintenanceWindow)
         self.unreadable = UnreadableObjects()
         self._index = LockIndex(self.assets)
+        self._suspects: defaultdict[str, Suspects] = defaultdict(Suspects)
         self._locks_seen: dict[str, float] = {}
         self._locks_deleted: dict[str, int] = {}
         self._terms: dict[tuple[str, str], tuple[tuple[object, ...], float]] = {}
@@ -215,6 +217,10 @@ class Cache:
         """Every lock over several assets."""
         return {lock_key(lock) for lock in self.locks if is_joint(lock)}
 
+    def suspects(self, namespace: str) -> Suspects:
+        """The AssetLocks there that may be in a deadlock."""
+        return self._suspects[namespace]
+
     def namespaces(self) -> set[str]:
         """Where there are AssetLocks."""
         return {key.namespace for key in self._index.assets()}
@@ -281,6 +287,10 @@ class Cache:
         return self._with_joint({key} | self._taken_together_with(gone))
 
     def _change(self, old: AssetLock | None, new: AssetLock | None) -> set[Concerned]:
+        if old is not None:
+            self._suspects[old.metadata.namespace or ""].discard(old.metadata.uid)
+        if new is not None:
+            self._suspects[new.metadata.namespace or ""].add(new)
         seen = self._locks_seen[new.metadata.uid] if new is not None else 0.0
         concerned = self._index.change(old, new, seen)
         keys = (key for key in concerned if isinstance(key, AssetKey))

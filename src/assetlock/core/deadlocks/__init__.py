@@ -1,1 +1,1 @@
-"""Cycles of waiters: the `graph` of who waits for whom, and which lock yields (`decide`)."""
+"""Cycles of waiters: who may be in one (`suspects`), the `graph` of who waits for whom, who yields (`decide`)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable
 
 from assetlock.core.acquisition import Ending, needs_all
 from assetlock.core.deadlocks import graph
@@ -20,12 +20,13 @@ from assetlock.model.assetlock import AssetLock, LockState
 
 
 def decide_waits(
-    now: datetime.datetime, namespace: str, locks: Collection[AssetLock], assets: Iterable[Asset]
+    now: datetime.datetime, namespace: str, locks: Iterable[AssetLock], assets: Iterable[Asset]
 ) -> Decision:
-    """Fail the youngest lock that waits in a deadlock; then the next, if there is one still."""
-    if not _may_be(locks):
-        return Decision()
-    claims = {claim: lock for lock in locks if (claim := _claim(lock))}
+    """Fail the youngest lock that waits in a deadlock; then the next, if there is one still.
+
+    ``locks`` are those that may be in one, as `Suspects` tells, or all.
+    """
+    claims = {claim: lock for lock in locks if (claim := claim_of(lock))}
     found = graph.find(claims, {asset.metadata.name: asset.spec.capacity for asset in assets})
     if found is None:
         return Decision()
@@ -40,26 +41,16 @@ def _as_known(lock: AssetLock) -> ConfirmLock:
     return ConfirmLock(lock.metadata.name, lock.metadata.resource_version)
 
 
-def _may_be(locks: Collection[AssetLock]) -> bool:
-    """Whether anybody at all holds and waits: most often nobody does."""
-    held = {_flow(lock) for lock in locks if lock.status.state is LockState.HELD}
-    return bool(held) and any(_flow(lock) in held for lock in _waiting(locks))
-
-
-def _waiting(locks: Iterable[AssetLock]) -> Iterator[AssetLock]:
-    return (lock for lock in locks if lock.status.state is LockState.PENDING and _deadlocks(lock))
-
-
-def _deadlocks(lock: AssetLock) -> bool:
+def _is_in_line(lock: AssetLock) -> bool:
     """Whether it stands in line, and others behind it."""
-    is_in_line = lock.metadata.deletion_timestamp is None and lock.spec.holder is not None
-    return is_in_line and queue.waits_at_all(lock) and not steps_aside(lock)
+    waits = lock.status.state is LockState.PENDING and lock.metadata.deletion_timestamp is None
+    return waits and queue.waits_at_all(lock) and not steps_aside(lock)
 
 
-def _claim(lock: AssetLock) -> Claim | None:
+def claim_of(lock: AssetLock) -> Claim | None:
     """The lock as far as it holds, or stands in line."""
     held = lock.status.state is LockState.HELD
-    if lock.spec.holder is None or not (held or next(_waiting([lock]), None)):
+    if lock.spec.holder is None or not (held or _is_in_line(lock)):
         return None
     created = lock.metadata.creation_timestamp or datetime.datetime.min.replace(tzinfo=datetime.UTC)
     return Claim(

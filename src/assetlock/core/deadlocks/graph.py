@@ -11,7 +11,7 @@ import dataclasses
 import datetime
 import itertools
 from collections import defaultdict, deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
 Flow = Hashable
 """Who holds and waits as one."""
@@ -61,12 +61,9 @@ def find(claims: Iterable[Claim], capacities: Mapping[str, int]) -> Deadlock | N
     """The deadlock that the youngest lock is in that waits in one; ``capacities`` are those above 1."""
     graph = _Graph(list(claims), capacities)
     stuck = graph.stuck()
-    waiting = sorted((claim for claim in stuck if not claim.held), key=lambda claim: claim.age, reverse=True)
-    for claim in waiting:
-        cycle = graph.cycle_through(claim, stuck)
-        if cycle:
-            return Deadlock(cycle, claim)
-    return None
+    waiting = (claim for claim in graph.in_cycles(stuck) if not claim.held)
+    victim = max(waiting, key=lambda claim: claim.age, default=None)
+    return None if victim is None else Deadlock(graph.cycle_through(victim, stuck), victim)
 
 
 class _Graph:
@@ -90,9 +87,22 @@ class _Graph:
     def stuck(self) -> set[Claim]:
         """Those that will not come on by themselves, however long all others are let go on."""
         stuck = set(self._claims)
-        while free := {claim for claim in stuck if self._comes_on(claim, stuck)}:
-            stuck -= free
+        waited_for_by: defaultdict[Claim, list[Claim]] = defaultdict(list)
+        for claim in self._claims:
+            for following in self._next(claim):
+                waited_for_by[following].append(claim)
+        to_look_at = deque(self._claims)
+        while to_look_at:
+            claim = to_look_at.popleft()
+            if claim in stuck and self._comes_on(claim, stuck):
+                stuck.remove(claim)
+                to_look_at.extend(waited_for_by[claim])
         return stuck
+
+    def in_cycles(self, stuck: Collection[Claim]) -> set[Claim]:
+        """Those of these that wait for themselves, and not only behind one that does."""
+        following = {claim: [other for other in self._next(claim) if other in stuck] for claim in stuck}
+        return _on_cycles(following)
 
     def _comes_on(self, claim: Claim, stuck: set[Claim]) -> bool:
         if claim.held:
@@ -138,6 +148,47 @@ class _Graph:
                     came_from[following] = claim
                     waiting.append(following)
         return ()
+
+
+def _on_cycles(following: Mapping[Claim, Sequence[Claim]]) -> set[Claim]:
+    """Which of these lead back to themselves: Kosaraju's two walks, without recursion as lines are long."""
+    leading: defaultdict[Claim, list[Claim]] = defaultdict(list)
+    for claim, others in following.items():
+        for other in others:
+            leading[other].append(claim)
+    found, seen = set[Claim](), set[Claim]()
+    for root in reversed(_finished(following)):
+        if root in seen:
+            continue
+        seen.add(root)
+        component, to_look_at = [root], [root]
+        while to_look_at:
+            for other in leading[to_look_at.pop()]:
+                if other not in seen:
+                    seen.add(other)
+                    component.append(other)
+                    to_look_at.append(other)
+        if len(component) > 1 or root in following[root]:
+            found.update(component)
+    return found
+
+
+def _finished(following: Mapping[Claim, Sequence[Claim]]) -> list[Claim]:
+    """All of these, each after those that can be reached from it and were not before."""
+    order, seen = list[Claim](), set[Claim]()
+    for root in following:
+        way = [] if root in seen else [(root, iter(following[root]))]
+        seen.add(root)
+        while way:
+            claim, others = way[-1]
+            other = next((each for each in others if each not in seen), None)
+            if other is None:
+                order.append(claim)
+                way.pop()
+            else:
+                seen.add(other)
+                way.append((other, iter(following[other])))
+    return order
 
 
 def _way(came_from: Mapping[Claim, Claim], start: Claim, end: Claim) -> tuple[Claim, ...]:
