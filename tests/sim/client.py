@@ -102,7 +102,7 @@ class Client:
             self._answer(answer, reply, delay if kind == Trouble.LATE_REPLY else 0)
 
     def _answer(self, answer: "asyncio.Future[Reply]", reply: Reply, delay: float) -> None:
-        self._loop.call_later(self.faults.latency() + delay, _resolve, answer, reply)
+        self._loop.call_later(self.faults.latency() + self.faults.drag + delay, _resolve, answer, reply)
 
     async def stream(
         self, path: str, *, params: Mapping[str, str], headers: Mapping[str, str], idle_timeout: float

@@ -45,7 +45,10 @@ class Drawn:
 
 
 class Faults:
-    """One client's troubles. `rates` maps kinds to probabilities; what is not named does not happen."""
+    """One client's troubles. `rates` maps kinds to probabilities; what is not named does not happen.
+
+    `drag`: so many seconds later than they are made come all answers.
+    """
 
     def __init__(
         self,
@@ -58,6 +61,7 @@ class Faults:
     ) -> None:
         self.drawn: list[Drawn] = []
         self.rates = dict(rates or {})
+        self.drag = 0.0
         self._random = random.Random(f"faults/{seed}")
         self._latency = latency
         self._longest = longest
@@ -67,6 +71,7 @@ class Faults:
     def quiet(self) -> None:
         """From now on everything works."""
         self.rates.clear()
+        self.drag = 0.0
 
     def latency(self) -> float:
         """How long a message is under way when nothing is wrong."""

@@ -25,7 +25,8 @@ class Twist(enum.StrEnum):
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Measures. `seconds`: so long new locks are asked for. `pace`: how long clients ponder, as a factor.
-    `outages`: so often admission does not answer for a while.
+    `outages`: so often admission does not answer for a while. `slow_answers`: so often each answer to the controllers
+    takes seconds for a while. `starved`: so often a controller gets a twentieth of a processor for a while.
 
     Most schedules are short and dense: two or three locks in two or three seconds, with the troubles on top of each
     other. Whatever takes longer to come about is left to the few long ones.
@@ -52,6 +53,8 @@ class Plan:
     twists: tuple[str, ...] = ()
     admission_skew: float = 0.0
     outages: int = 0
+    slow_answers: int = 0
+    starved: int = 0
 
     @classmethod
     def of(cls, seed: int | str) -> "Plan":
@@ -86,6 +89,8 @@ class Plan:
             twists=tuple(map(str, rng.sample(list(Twist), rng.choice([0, 1, 1, 2])))),
             admission_skew=rng.uniform(-30, 30) if sometimes(0.1) else 0.0,
             outages=rng.choice([1, 3]) if sometimes(0.2) else 0,
+            slow_answers=rng.choice([1, 2]) if sometimes(0.2) else 0,
+            starved=rng.choice([1, 2]) if sometimes(0.2) else 0,
         )
 
     def has(self, twist: Twist) -> bool:
@@ -96,7 +101,7 @@ class Plan:
     def strictness(self) -> Strictness:
         """What may be asked of a schedule with such troubles."""
         off = self.skews != (0.0, 0.0) or self.jumps > 0 or self.admission_skew != 0
-        stopped = self.crashes > 0 or self.freezes > 0
+        stopped = self.crashes > 0 or self.freezes > 0 or self.slow_answers > 0 or self.starved > 0
         delayed = self.roughness > 0 or self.stale_watches or self.slow_commits > 0.1
         remade = self.has(Twist.REMADE_ASSET)
         return Strictness(

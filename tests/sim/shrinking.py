@@ -13,6 +13,8 @@ from tests.sim.world import Broken
 Muted = Mapping[str, Collection[int]]
 Fault = tuple[str, int]
 
+_COUNTS = ("crashes", "freezes", "outages", "slow_answers", "starved", "lockers")
+
 _PLAINER: tuple[tuple[str, Any], ...] = (
     ("roughness", 0.0),
     ("stale_watches", False),
@@ -21,12 +23,16 @@ _PLAINER: tuple[tuple[str, Any], ...] = (
     ("jumps", 0),
     ("admission_skew", 0.0),
     ("outages", 0),
+    ("slow_answers", 0),
+    ("starved", 0),
     ("meddling", False),
     ("crashes", 0),
     ("freezes", 0),
     ("crashes", 1),
     ("freezes", 1),
     ("outages", 1),
+    ("slow_answers", 1),
+    ("starved", 1),
     ("elected", False),
     ("jobs", 0),
     ("lockers", 1),
@@ -78,9 +84,7 @@ def smallest(failure: Failure, play: Play) -> Failure:
     """The plainest schedule found that still fails, be it in another way."""
     for name, value in _PLAINER:
         present = getattr(failure.schedule.plan, name)
-        if present != value and not (
-            name in ("crashes", "freezes", "outages", "lockers") and present < value
-        ):
+        if present != value and not (name in _COUNTS and present < value):
             plan = dataclasses.replace(failure.schedule.plan, **{name: value})
             failure = _tried(dataclasses.replace(failure.schedule, plan=plan), play) or failure
     for twist in failure.schedule.plan.twists:

@@ -56,8 +56,8 @@ class Story:
         self.judges = Judges(world.server.store, plan.strictness)
         self.webhooks = Webhooks(virtual.Clock(world.loop, skew=plan.admission_skew), world.seed)
         self.operators: list[tuple[Operator, Process]] = []
-        self._stricken: set[Operator] = set()
-        self._left = {"crash": plan.crashes, "freeze": plan.freezes}
+        self._stricken: set[object] = set()
+        self._left = {"crash": plan.crashes, "freeze": plan.freezes, "starve": plan.starved}
         self._strikes: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
@@ -65,13 +65,14 @@ class Story:
         world, plan = self._world, self._plan
         await self.begin()
         board = Board(world.server.store)
-        if plan.crashes or plan.freezes:
+        if any(self._left.values()):
             world.server.store.on_commit.append(self._maybe_strike)
         clients = await self._clients(board)
         stage = twists.Stage(world, board, plan, self._assets, self._random("twists"))
         looking = asyncio.create_task(twists.end_quarantines(stage)) if plan.has(Twist.QUARANTINE) else None
         acting = [asyncio.create_task(self._jump())] if plan.jumps else []
         acting += [asyncio.create_task(self._shut_admission_down())] if plan.outages else []
+        acting += [asyncio.create_task(self._slow_answers_down())] if plan.slow_answers else []
         if plan.meddling:
             meddling = delete_leases(world, board, self._random("meddling"), self._assets, plan)
             acting.append(asyncio.create_task(meddling))
@@ -90,13 +91,14 @@ class Story:
         """The assets, their targets, the policies, and the controllers."""
         world, plan = self._world, self._plan
         assert isinstance(world.loop, VirtualLoop)
-        if plan.freezes:
+        stops = plan.freezes > 0 or plan.starved > 0
+        if stops:
             freezing.install(world.loop)
         world.judges += [self.judges, Closures(world.server.store, plan.strictness)]
         world.server.writer.plugins += [*self.webhooks.plugins(), *policies.plugins()]
         await self._set_up()
         for number, skew in enumerate(plan.skews):
-            operator = Operator(world.seed, elected=plan.elected, freezes=plan.freezes > 0)
+            operator = Operator(world.seed, elected=plan.elected, freezes=stops)
             user = User(names.CONTROLLER_USER)
             process = world.process(f"operator-{number}", operator.run, user=user, skew=skew)
             self.operators.append((operator, process))
@@ -167,7 +169,8 @@ class Story:
             return
         left[kind] -= 1
         self._stricken.add(operator)
-        hit = self._crash(operator, process) if kind == "crash" else self._freeze(operator)
+        hits = {"crash": self._crash, "freeze": self._freeze, "starve": self._starve}
+        hit = hits[kind](operator, process)
         task = asyncio.get_running_loop().create_task(hit, name=kind)
         self._strikes.add(task)
         task.add_done_callback(self._strikes.discard)
@@ -177,19 +180,29 @@ class Story:
         with self._trouble(operator):
             await process.restart(after=self._world.random.expovariate(0.5))
 
-    async def _freeze(self, operator: Operator) -> None:
+    async def _freeze(self, operator: Operator, _: Process) -> None:
         rng = self._world.random
         await asyncio.sleep(rng.uniform(0, 0.02))
         with self._trouble(operator), operator.gate.shut():
             await asyncio.sleep(rng.choice([0.5, 3.0, 6.0, 12.0]) * rng.uniform(0.8, 1.2))
 
+    async def _starve(self, operator: Operator, _: Process) -> None:
+        """It runs for a twentieth of the time, in slices."""
+        rng, loop = self._world.random, self._world.loop
+        with self._trouble(operator):
+            ends = loop.time() + rng.choice([1.0, 4.0, 8.0]) * rng.uniform(0.8, 1.2)
+            while loop.time() < ends:
+                with operator.gate.shut():
+                    await asyncio.sleep(0.19)
+                await asyncio.sleep(0.01)
+
     @contextlib.contextmanager
-    def _trouble(self, operator: Operator) -> Iterator[None]:
-        """One operator is out of order; deadlines count from when all are well again."""
-        self._stricken.add(operator)
+    def _trouble(self, stricken: object) -> Iterator[None]:
+        """One operator, or what all need, is out of order; deadlines count from when all are well again."""
+        self._stricken.add(stricken)
         self.judges.trouble_at = float("inf")
         yield
-        self._stricken.discard(operator)
+        self._stricken.discard(stricken)
         if not self._stricken:
             self.judges.trouble_at = self._world.loop.time()
 
@@ -206,6 +219,26 @@ class Story:
             await asyncio.sleep(rng.uniform(0, 2) * pace)
             with self.webhooks.down():
                 await asyncio.sleep(rng.choice([0.1, 1.0, 3.0]) * pace)
+
+    async def _slow_answers_down(self) -> None:
+        """Each answer to a controller takes seconds, until those that are under way have come."""
+        rng, pace = self._random("slow answers"), self._plan.pace
+        for _ in range(self._plan.slow_answers):
+            await asyncio.sleep(rng.uniform(0, 2) * pace)
+            drag = rng.choice([0.5, 3.0])
+            with self._trouble(self), self._dragged(drag):
+                await asyncio.sleep(rng.choice([0.5, 2.0, 5.0]) * pace)
+            with self._trouble(self):
+                await asyncio.sleep(drag)
+
+    @contextlib.contextmanager
+    def _dragged(self, drag: float) -> Iterator[None]:
+        connections = [process.client.faults for _, process in self.operators]
+        for faulty in connections:
+            faulty.drag = drag
+        yield
+        for faulty in connections:
+            faulty.drag = 0.0
 
     async def _settle(self, clients: list[Process], stage: twists.Stage) -> None:
         """All trouble ends; what was asked for is granted or fails, and nothing of it stays."""
