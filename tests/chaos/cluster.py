@@ -46,6 +46,13 @@ PAIRS = (
 LOGS = pathlib.Path(__file__).parents[2] / "build" / "chaos-logs"
 """Where the logs of the last run are kept."""
 
+ELECTIONS = {
+    "ASSETLOCK_LEASE_DURATION": "3s",
+    "ASSETLOCK_RENEW_DEADLINE": "2s",
+    "ASSETLOCK_RETRY_PERIOD": "500ms",
+}
+"""Short, so that whatever happens to a leader has consequences."""
+
 _READY_WITHIN = 60.0
 
 
@@ -107,7 +114,7 @@ class Cluster:
         await self.running[name].stop(0)
 
     async def keep(self) -> None:
-        """Start again, as a kubelet would, what has ended by itself: a controller that stops leading does."""
+        """Start again, as a kubelet would, what has ended by itself."""
         while True:
             await asyncio.sleep(0.5)
             for name, child in self.running.items():
@@ -133,7 +140,7 @@ class Cluster:
         if kind == "admission":
             argv += ["--host", LOOPBACK, "--port", str(port)]
             return Program(argv, {}, f"https://{LOOPBACK}:{port}/readyz")
-        env = {"ASSETLOCK_HEALTH_HOST": LOOPBACK, "ASSETLOCK_HEALTH_PORT": str(port)}
+        env = {"ASSETLOCK_HEALTH_HOST": LOOPBACK, "ASSETLOCK_HEALTH_PORT": str(port), **ELECTIONS}
         return Program(argv, env, f"http://{LOOPBACK}:{port}/readyz")
 
     def _with_token_file(self, part: str, account: str) -> pathlib.Path:

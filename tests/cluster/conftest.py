@@ -6,7 +6,7 @@ import contextlib
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,6 +106,13 @@ def lease(asset: str, user: str = "job", **spec: Any) -> dict[str, Any]:
     }
 
 
+SHORT_ELECTIONS = {
+    "ASSETLOCK_LEASE_DURATION": "3s",
+    "ASSETLOCK_RENEW_DEADLINE": "2s",
+    "ASSETLOCK_RETRY_PERIOD": "500ms",
+}
+"""For tests that stop a leader, and have another take over."""
+
 BREAK_GLASS = ("system:masters", "assetlock:break-glass")
 USERS = ("alice", "bob", "carol")
 
@@ -127,10 +134,12 @@ def grant_rights(cluster: ControlPlane) -> None:
 
 
 @contextlib.contextmanager
-def operator_in_a_cluster() -> Iterator[tuple[ControlPlane, operator_stack.Stack]]:
-    """A control plane of its own, the operator in it, and users with ordinary rights."""
+def operator_in_a_cluster(
+    env: Mapping[str, str] | None = None,
+) -> Iterator[tuple[ControlPlane, operator_stack.Stack]]:
+    """A control plane of its own, the operator with these settings in it, and users with ordinary rights."""
     with ControlPlane() as cluster:
-        running = operator_stack.start(cluster)
+        running = operator_stack.start(cluster, env=env)
         grant_rights(cluster)
         yield cluster, running
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from tests.cluster.conftest import Operated, lease, operator_in_a_cluster, until
+from tests.cluster.conftest import SHORT_ELECTIONS, Operated, lease, operator_in_a_cluster, until
 
 from assetlock.cli import stack as operator_stack
 from assetlock.cli.stack import Part
@@ -22,7 +22,7 @@ from assetlock.dev import ControlPlane
 @pytest.fixture(scope="module")
 def operator_cluster() -> Iterator[tuple[ControlPlane, operator_stack.Stack]]:
     """Not the one that other tests share: this one is hurt."""
-    with operator_in_a_cluster() as running:
+    with operator_in_a_cluster(SHORT_ELECTIONS) as running:
         yield running
 
 

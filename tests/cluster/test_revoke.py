@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.cluster.conftest import Operated, lease, operator_in_a_cluster, until
+from tests.cluster.conftest import SHORT_ELECTIONS, Operated, lease, operator_in_a_cluster, until
 from tests.cluster.stamping import ADMINS
 from tests.cluster.test_docs import ROOT, blocks, paste
 
@@ -26,7 +26,7 @@ NO_INPUT, UNREACHABLE, NOT_YET, NO_RIGHT = os.EX_NOINPUT, os.EX_UNAVAILABLE, os.
 @pytest.fixture(scope="module")
 def operator_cluster() -> Iterator[tuple[ControlPlane, Stack]]:
     """Not the one that other tests share: this one is stopped."""
-    with operator_in_a_cluster() as (cluster, stack):
+    with operator_in_a_cluster(SHORT_ELECTIONS) as (cluster, stack):
         yield cluster, stack
 
 

@@ -190,8 +190,8 @@ MUTANTS = (
     Mutant(
         "drop the waiters at a restart",
         "controller/controller.py",
-        "            for key in known:\n                self._queue.add(key)\n",
-        "            pass\n",
+        "        for key in known:\n            self._queue.add(key)\n",
+        "",
         first="tests/sim/test_controller.py",
     ),
     Mutant(
@@ -204,8 +204,8 @@ MUTANTS = (
     Mutant(
         "believe a conflict without reading what is there",
         "controller/reconcile/writer.py",
-        "            await self._read_again(key, write)\n            if isinstance(error, AlreadyExists)",
-        "            if isinstance(error, AlreadyExists)",
+        "            await self._read_again(key, write)\n        in_the_way =",
+        "            pass\n        in_the_way =",
     ),
     Mutant(
         "let an older version replace a later one",

@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 from assetlock.controller.controller import Controller
-from assetlock.controller.leadership import Elector, LeadershipLost
+from assetlock.controller.leadership import Elector, Timing
 from assetlock.core import names
 from assetlock.core.decision import Event
 from assetlock.core.observation import Limits
@@ -18,7 +18,8 @@ from tests.sim.freezing import Detached, Gate
 from tests.sim.virtual import VirtualLoop
 from tests.sim.world import Process
 
-RESTART_AFTER = 1.0
+TIMING = Timing(3.0, 2.0, 0.5)
+LONGEST_PAUSE = 0.5
 _WATCHED = ((ASSETS, ""), (ASSETLOCKS, ""), (MAINTENANCE_WINDOWS, ""), (LEASES, names.ASSET_LABEL))
 
 
@@ -60,38 +61,23 @@ class Operator:
         self._freezes = freezes
 
     async def run(self, process: Process) -> None:
-        """The process: run by whatever restarts it when it exits."""
+        """The process, until it is killed."""
         self.gate.enter()
-        for start in range(1000):
-            try:
-                await self._run_once(process, f"{process.name}_{process.starts}_{start}")
-            except* LeadershipLost:
-                await asyncio.sleep(RESTART_AFTER)
-
-    async def _run_once(self, process: Process, identity: str) -> None:
+        identity = f"{process.name}_{process.starts}"
         rng = random.Random(f"{self._seed}/{identity}")
         transport = Detached(process.client) if self._freezes else process.client
-        api = _InPages(transport, random=rng.random)
+        api = _InPages(transport, random=rng.random, longest_pause=LONGEST_PAUSE)
         controller = Controller(api, process.clock, Limits(), _Silent())
-        elector = Elector(api, process.clock, identity)
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                for resource, selector in _WATCHED:
-                    feeder = _feeder(api, process, controller, resource, selector, rng)
-                    tasks.create_task(feeder.run(), name=f"{process.name} watches {resource.plural}")
-                tasks.create_task(self._lead(controller, elector), name=f"{process.name} leads")
-        except* LeadershipLost:
-            await elector.release()
-            raise
-
-    async def _lead(self, controller: Controller, elector: Elector) -> None:
-        if not self._elected:
-            await controller.run()
-            return
-        await elector.acquire()
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(controller.run())
-            tasks.create_task(elector.keep())
+            for resource, selector in _WATCHED:
+                feeder = _feeder(api, process, controller, resource, selector, rng)
+                tasks.create_task(feeder.run(), name=f"{process.name} watches {resource.plural}")
+            tasks.create_task(controller.run(), name=f"{process.name} reconciles")
+            if self._elected:
+                elector = Elector(api, process.clock, identity, timing=TIMING, changed=controller.lead)
+                tasks.create_task(elector.run(), name=f"{process.name} stands")
+            else:
+                controller.lead(True)
 
 
 def _feeder(

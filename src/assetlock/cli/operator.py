@@ -30,16 +30,12 @@ _kubeconfig = click.option(
 def controller(kubeconfig: pathlib.Path | None) -> None:
     """Grant, queue, expire and fence: reconciles Assets, AssetLocks and Leases."""
     from assetlock.cli import logs
-    from assetlock.controller.leadership import LeadershipLost
     from assetlock.controller.main import run
     from assetlock.controller.settings import Settings
     from assetlock.kube.config import load_config
 
     logs.configure()
-    try:
-        asyncio.run(run(load_config(kubeconfig), Settings()))
-    except* LeadershipLost as lost:
-        raise click.ClickException(str(lost.exceptions[0])) from None
+    asyncio.run(run(lambda: load_config(kubeconfig), Settings()))
 
 
 @operator.command()

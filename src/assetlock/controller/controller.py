@@ -1,14 +1,16 @@
 """Everything of the controller but where its events come from: cache, queue, workers, and whole lists.
 
 Watches can miss things (kopf tells of no deletion that happened while it had to list anew), so whole lists are
-taken at the start, whenever a watch had to begin again, and at intervals. Nothing is decided before the first.
+taken at the start, whenever a watch had to begin again, and at intervals. Nothing is decided before the first, nor
+while another process leads: what is known is kept up to date meanwhile, so that this one can begin at once.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NoReturn
 
 from assetlock.controller.cache.cache import Cache
 from assetlock.controller.cache.observer import Observer
@@ -20,6 +22,8 @@ from assetlock.controller.reconcile import deadlocks
 from assetlock.controller.reconcile.asset import AssetReconciler
 from assetlock.controller.reconcile.joint_lock import JointLockReconciler
 from assetlock.controller.reconcile.line import LineReconciler
+from assetlock.controller.reconcile.looking import Looking
+from assetlock.controller.reconcile.stuck_writes import StuckWrites
 from assetlock.controller.reconcile.window import WindowReconciler
 from assetlock.controller.reconcile.writer import Publisher, Writer
 from assetlock.controller.target_rights import TargetRights
@@ -27,12 +31,18 @@ from assetlock.controller.targets.targets import Targets
 from assetlock.controller.workqueue import WorkQueue
 from assetlock.core import names
 from assetlock.core.observation import Limits
-from assetlock.kube.api import Api
+from assetlock.kube.api import Api, ObjectList
 from assetlock.kube.discovery import Discovery
 from assetlock.kube.errors import ApiError, KubeError
 from assetlock.kube.resources import ASSETLOCKS, ASSETS, LEASES, MAINTENANCE_WINDOWS
 
-WORKERS = 16
+WORKERS = 32
+WORKERS_A_NAMESPACE = 12
+"""So many work at the same time on what is in one namespace, however much there is: the rest is for the others."""
+
+AT_ONCE = 50
+"""Objects that are taken in before others have their turn in the event loop."""
+
 RELIST_EVERY = 30.0
 RELIST_RETRY = 1.0
 STALE_AFTER = 90.0
@@ -46,21 +56,25 @@ log = logging.getLogger(__name__)
 
 
 class Controller:
-    """Reconciles while it runs; may be fed with events before and while it does."""
+    """Keeps what it knows up to date while it runs, and reconciles while it leads. May be fed with events before."""
 
     def __init__(self, api: Api, clock: Clock, limits: Limits, publisher: Publisher) -> None:
         self._api = api
         self._clock = clock
         self._publisher = publisher
         self._cache = Cache()
-        self._queue: WorkQueue[Key] = WorkQueue(clock)
+        self._queue: WorkQueue[Key] = WorkQueue(
+            clock, group=lambda key: key.namespace, most_of_a_group=WORKERS_A_NAMESPACE
+        )
         discovery = Discovery(api, clock=clock.monotonic)
         self._targets = Targets(api, discovery, clock, self._queue.add)
         self._namespaces = Namespaces(api, clock, self._queue.add)
         self._pods = Pods(api, clock, self._queue.add)
         self._target_rights = TargetRights(api, discovery, clock, self._queue.add)
         observer = Observer(self._cache, clock, limits)
-        writer = Writer(
+        self._stuck = StuckWrites(clock)
+        self._looking = Looking(self._targets, self._namespaces, self._stuck, self._queue.add)
+        self._writer = writer = Writer(
             api,
             self._cache,
             self._targets,
@@ -69,11 +83,13 @@ class Controller:
             clock,
             publisher,
             changed=self._queue.add,
+            stuck=self._stuck,
         )
         self._reconciler = AssetReconciler(
             self._cache,
             observer,
             writer,
+            self._looking,
             self._targets,
             self._namespaces,
             self._pods,
@@ -84,7 +100,8 @@ class Controller:
         self._deadlocks = deadlocks.DeadlockReconciler(self._cache, writer, clock)
         self._lines = LineReconciler(self._cache, observer, writer, clock, self._queue.add_at)
         self._windows = WindowReconciler(api, self._cache, clock)
-        self._relist = asyncio.Event()
+        self._leading, self._pausing = asyncio.Event(), asyncio.Event()
+        self._listed, self._relist = asyncio.Event(), asyncio.Event()
         self._listed_at: float | None = None
 
     def event(self, kind: str, event_type: str | None, raw: dict[str, Any]) -> None:
@@ -93,12 +110,10 @@ class Controller:
             self._relist.set()
         raw = {**raw, "kind": kind}
         deleted = event_type == "DELETED"
-        for key in self._cache.remove(raw) if deleted else self._cache.put(raw, self._clock.monotonic()):
-            self._queue.add(key)
+        self._look_at(self._cache.remove(raw) if deleted else self._cache.put(raw, self._clock.monotonic()))
         if kind == "AssetLock":
             self._look_for_deadlocks(raw["metadata"].get("namespace", ""))
-        for window in self._cache.windows_touched_by(raw):
-            self._queue.add(window)
+        self._look_at(self._cache.windows_touched_by(raw))
         self._tell_of_unreadable()
 
     def _tell_of_unreadable(self) -> None:
@@ -116,19 +131,44 @@ class Controller:
         """Whether the cache was whole a short while ago: what readiness reports."""
         return self._listed_at is not None and self._clock.monotonic() - self._listed_at < STALE_AFTER
 
+    @property
+    def queued(self) -> tuple[int, float]:
+        """How much is to be looked at now, and for how many seconds the oldest of it has been."""
+        return len(self._queue), self._queue.oldest()
+
+    def lead(self, leads: bool) -> None:
+        """Begin to reconcile, or pause."""
+        on, off = (self._leading, self._pausing) if leads else (self._pausing, self._leading)
+        off.clear()
+        on.set()
+
     async def run(self) -> None:
-        """List, then reconcile until cancelled."""
-        await self._list_until_done()
+        """Keep up to date, and reconcile while leading, until cancelled."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._keep_listing())
                 tasks.create_task(self._target_rights.run())
-                for _ in range(WORKERS):
-                    tasks.create_task(self._work())
+                tasks.create_task(self._reconcile_while_leading())
         finally:
             await self._targets.close()
             await self._namespaces.close()
             await self._pods.close()
+
+    async def _reconcile_while_leading(self) -> NoReturn:
+        await self._listed.wait()
+        while True:
+            await self._leading.wait()
+            self._look_at_all()
+            workers = [asyncio.create_task(self._work()) for _ in range(WORKERS)]
+            try:
+                await self._pausing.wait()
+            finally:
+                for worker in workers:
+                    worker.cancel()
+                await asyncio.gather(*workers, return_exceptions=True)
+                self._looking.forget()
+                await self._writer.abandon()
+                self._stuck.forget()
 
     async def _work(self) -> None:
         while True:
@@ -160,15 +200,16 @@ class Controller:
             return await self._joint_locks.reconcile(key)
         return await self._reconciler.reconcile(key)
 
-    async def _keep_listing(self) -> None:
+    async def _keep_listing(self) -> NoReturn:
         while True:
+            await self._list_until_done()
+            await asyncio.sleep(RELIST_RETRY)
             try:
                 async with asyncio.timeout(RELIST_EVERY):
                     await self._relist.wait()
             except TimeoutError:
                 pass
             self._relist.clear()
-            await self._list_until_done()
 
     async def _list_until_done(self) -> None:
         while True:
@@ -184,26 +225,44 @@ class Controller:
         """First what is younger: a Lease names an AssetLock that is listed if it lives, and that a window."""
         for resource, selector in _IN_ORDER:
             found = await self._api.list(resource, label_selector=selector)
-            version = int(found.resource_version)
-            changed = self._cache.replace(resource.kind, found.items, version, self._clock.monotonic())
+            await self._take_in_all(resource.kind, found)
             self._tell_of_unreadable()
-            if self._listed_at is not None:
-                for key in changed:
-                    self._queue.add(key)
         known = self._cache.known()
-        if self._listed_at is None:
-            for key in known:
-                self._queue.add(key)
-            for lock in self._cache.known_joint():
-                self._queue.add(lock)
-            for line in self._cache.known_lines():
-                self._queue.add(line)
-        for namespace in self._cache.namespaces():
-            self._look_for_deadlocks(namespace)
-        for window in self._cache.known_windows():
-            self._queue.add(window)
         for what in (self._targets, self._namespaces, self._target_rights):
             what.retire(known)
-        await self._targets.sweep()
-        await self._namespaces.free(set().union(*map(needed_by, self._cache.assets)))
+        self._stuck.retire()
+        if self._leading.is_set():
+            await self._targets.sweep()
+            await self._namespaces.free(set().union(*map(needed_by, self._cache.assets)))
+        self._look_at_windows_and_deadlocks()
         self._listed_at = self._clock.monotonic()
+        self._listed.set()
+
+    async def _take_in_all(self, kind: str, found: ObjectList) -> None:
+        """A few objects at a time, then what is not among them any more."""
+        for first in range(0, len(found), AT_ONCE):
+            for raw in found.items[first : first + AT_ONCE]:
+                self._look_at(self._cache.put({**raw, "kind": kind}, self._clock.monotonic()))
+            await asyncio.sleep(0)
+        version = int(found.resource_version)
+        self._look_at(self._cache.drop_missing(kind, found.items, version))
+
+    def _look_at(self, keys: Iterable[Key]) -> None:
+        """Whoever begins to lead looks at everything anyway."""
+        if self._leading.is_set():
+            for key in keys:
+                self._queue.add(key)
+
+    def _look_at_all(self) -> None:
+        """Of what was decided by another nothing is known, so everything is looked at."""
+        known = self._cache.known()
+        for key in known:
+            self._queue.add(key)
+        self._look_at(self._cache.known_joint())
+        self._look_at(self._cache.known_lines())
+        self._look_at_windows_and_deadlocks()
+
+    def _look_at_windows_and_deadlocks(self) -> None:
+        for namespace in self._cache.namespaces():
+            self._look_for_deadlocks(namespace)
+        self._look_at(self._cache.known_windows())

@@ -1,15 +1,17 @@
 """Keys to look at: each at most once at a time, at once or at a deadline, again with backoff after an error.
 
-All deadlines stand in one ordered schedule; a key has at most one, the earliest that was asked for.
+All deadlines stand in one ordered schedule; a key has at most one, the earliest that was asked for. Keys come in
+groups, which take turns: of one group only so many are handed out at the same time, however many wait.
 """
 
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextlib
 import dataclasses
 import heapq
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 from assetlock.controller.clock import Clock
@@ -33,10 +35,19 @@ class _Deadline(Generic[Key]):
 class WorkQueue(Generic[Key]):
     """A level-triggered queue: adding a key that is being worked on has it looked at once more."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        group: Callable[[Key], str] = lambda _: "",
+        most_of_a_group: int | None = None,
+    ) -> None:
         self._clock = clock
-        self._ready: dict[Key, None] = {}
+        self._group = group
+        self._most_of_a_group = most_of_a_group
+        self._ready: dict[str, dict[Key, float]] = {}
         self._busy: set[Key] = set()
+        self._busy_of: collections.Counter[str] = collections.Counter()
         self._again: set[Key] = set()
         self._deadlines: list[_Deadline[Key]] = []
         self._due: dict[Key, float] = {}
@@ -46,14 +57,19 @@ class WorkQueue(Generic[Key]):
         self._front = asyncio.Lock()
 
     def __len__(self) -> int:
-        return len(self._ready) + len(self._busy)
+        return sum(map(len, self._ready.values())) + len(self._busy)
+
+    def oldest(self) -> float:
+        """For how many seconds the key that waits longest has waited; zero when none does."""
+        waiting = (next(iter(keys.values())) for keys in self._ready.values())
+        return max(0.0, self._clock.monotonic() - min(waiting, default=float("inf")))
 
     def add(self, key: Key) -> None:
         """Have the key looked at now."""
         if key in self._busy:
             self._again.add(key)
         else:
-            self._ready[key] = None
+            self._ready.setdefault(self._group(key), {}).setdefault(key, self._clock.monotonic())
             self._changed.set()
 
     def add_at(self, key: Key, at: float) -> None:
@@ -80,11 +96,8 @@ class WorkQueue(Generic[Key]):
         async with self._front:
             while True:
                 self._collect_due()
-                if self._ready:
-                    key = next(iter(self._ready))
-                    del self._ready[key]
-                    self._busy.add(key)
-                    return key
+                if (group := self._next_group()) is not None:
+                    return self._hand_out(group)
                 self._changed.clear()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self._until_next_deadline()):
@@ -93,9 +106,31 @@ class WorkQueue(Generic[Key]):
     def done(self, key: Key) -> None:
         """The key may be handed out again."""
         self._busy.discard(key)
+        group = self._group(key)
+        self._busy_of[group] -= 1
+        if not self._busy_of[group]:
+            del self._busy_of[group]
+        if group in self._ready:
+            self._changed.set()
         if key in self._again:
             self._again.discard(key)
             self.add(key)
+
+    def _next_group(self) -> str | None:
+        """The first group of which another key may be handed out."""
+        most = self._most_of_a_group
+        return next((each for each in self._ready if most is None or self._busy_of[each] < most), None)
+
+    def _hand_out(self, group: str) -> Key:
+        """The first key of a group, which is the last to have its turn again."""
+        keys = self._ready.pop(group)
+        key = next(iter(keys))
+        del keys[key]
+        if keys:
+            self._ready[group] = keys
+        self._busy.add(key)
+        self._busy_of[group] += 1
+        return key
 
     def _collect_due(self) -> None:
         now = self._clock.monotonic()

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+from collections.abc import Container
 from typing import Any, TypeAlias
 
 from assetlock.core.observation import ObservedNamespace, ObservedTarget
 from assetlock.core.pods import PodRef
+from assetlock.core.stuck import Subject
 from assetlock.model.asset import Asset, Target
 from assetlock.model.assetlock import AssetLock
 
@@ -197,10 +199,39 @@ class Decision:
     """The next writes, in order; after them, or when one fails, observe and decide again.
 
     ``leisurely`` writes only show things (places in a queue, summaries), and may wait or be left out.
+    ``independent`` writes are made though another of them can't be.
     ``wake_at`` is when time alone changes the decision.
     """
 
     confirm: tuple[Confirmation, ...] = ()
     writes: tuple[Write, ...] = ()
     leisurely: bool = False
+    independent: bool = False
     wake_at: datetime.datetime | None = None
+
+
+def subject_of(write: Write, namespace: str) -> Subject:
+    """What a write, decided on in this namespace, is about."""
+    match write:
+        case CreateLease(body=body) | ReplaceLease(body=body):
+            return Subject("Lease", namespace, body["metadata"]["name"])
+        case AnnounceOnLease(name=name) | DeleteLease(name=name):
+            return Subject("Lease", namespace, name)
+        case WriteAssetStatus(body=body):
+            return Subject("Asset", namespace, body["metadata"]["name"])
+        case WriteLockStatus(body=body) | CreateLock(body=body):
+            return Subject("AssetLock", namespace, body["metadata"]["name"])
+        case DeleteLock(name=name):
+            return Subject("AssetLock", namespace, name)
+        case PatchTarget(target=observed):
+            return observed.subject
+        case PatchNamespace(namespace=space):
+            return Subject("Namespace", None, space.name)
+
+
+def without(decision: Decision, stuck: Container[Subject], namespace: str) -> Decision | None:
+    """What can be made of a decision while these can't be written; ``None`` if that is nothing."""
+    writes = tuple(write for write in decision.writes if subject_of(write, namespace) not in stuck)
+    if len(writes) == len(decision.writes):
+        return decision
+    return dataclasses.replace(decision, writes=writes) if writes and decision.independent else None

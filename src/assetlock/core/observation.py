@@ -6,7 +6,9 @@ import dataclasses
 import datetime
 from collections.abc import Mapping
 
+from assetlock.core import stuck
 from assetlock.core.pods import Fate
+from assetlock.core.stuck import Stuck, Subject
 from assetlock.model.asset import Asset, Target
 from assetlock.model.assetlock import AssetLock
 from assetlock.model.lease import Lease
@@ -41,6 +43,11 @@ class ObservedTarget:
     resource: str = ""
     namespace: str | None = None
     subresources: frozenset[str] = frozenset()
+
+    @property
+    def subject(self) -> Subject:
+        """What a stamp on it is about."""
+        return stuck.target(self.target.api_version, self.target.kind, self.namespace, self.target.name)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -110,7 +117,8 @@ class Observation:
     and each AssetLock, on the clock that ``now`` was read from: a time in a record is believed only
     as far as it does not lie after that. ``pods`` has (by UID) what became of pods that hold or wait, as far as that
     is known. ``denied`` has the targets that may not be updated by who set them, ``None`` while nobody knows.
-    ``elsewhere`` has, by acquisition, the Leases on other assets of locks over several.
+    ``elsewhere`` has, by acquisition, the Leases on other assets of locks over several. ``stuck`` has the writes
+    that can't be made for now.
     """
 
     now: datetime.datetime
@@ -129,6 +137,7 @@ class Observation:
     limits: Limits = dataclasses.field(default_factory=Limits)
     elsewhere: Mapping[str, tuple[ObservedLease, ...]] = dataclasses.field(default_factory=dict)
     revocation: Revocation | None = None
+    stuck: Mapping[Subject, Stuck] = dataclasses.field(default_factory=dict)
 
     @property
     def capacity(self) -> int:

@@ -21,6 +21,7 @@ from assetlock.core.locks import queue
 from assetlock.core.locks.lease_claim import lease_claims_of
 from assetlock.core.locks.lock import acquisition_of, has_all, token_told
 from assetlock.core.observation import Observation, ObservedLease, ObservedNamespace, ObservedTarget
+from assetlock.core.stuck import Stuck, Subject, unseen
 from assetlock.core.windows import window_locks
 from assetlock.core.windows.gate import Gate
 from assetlock.model.asset import Holder
@@ -212,6 +213,37 @@ class Situation:
         if self.unprotected:
             return "NotFenceable", self.unprotected
         return None
+
+    @functools.cached_property
+    def unseen(self) -> Stuck | None:
+        """Why it can't be seen now what the targets are; ``None`` when it can."""
+        return self.observation.stuck.get(unseen(self.observation.namespace, self.observation.name))
+
+    @functools.cached_property
+    def stuck_slots(self) -> set[int]:
+        """Those whose Leases can't be written now."""
+        leases = (subject.name for subject in self.observation.stuck if subject.kind == "Lease")
+        slots = (names.slot_of(self.observation.name, lease) for lease in leases)
+        return {slot for slot in slots if slot is not None}
+
+    @functools.cached_property
+    def held_up(self) -> Stuck | None:
+        """What can't be written now that a grant may need, ready to be read."""
+        if self.unseen is not None:
+            return self.unseen
+        observation = self.observation
+        about = [
+            *(Subject("Lease", observation.namespace, self._lease_name(slot)) for slot in self.stuck_slots),
+            Subject("Asset", observation.namespace, observation.name),
+            *(Subject("Namespace", None, space.name) for space in observation.namespaces),
+            *(target.subject for target in observation.targets),
+        ]
+        found = ((each, observation.stuck.get(each)) for each in about) if observation.stuck else ()
+        told = (Stuck(f"{what} can't be written: {why.why}", why.failed) for what, why in found if why)
+        return next(told, None)
+
+    def _lease_name(self, slot: int) -> str:
+        return names.lease_name(self.observation.name, slot)
 
     @functools.cached_property
     def former(self) -> list[Holder]:

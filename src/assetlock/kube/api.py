@@ -27,7 +27,11 @@ _LIST_RESTARTS: int = 3
 
 
 class Api:
-    """Reads and writes objects through a transport."""
+    """Reads and writes objects through a transport.
+
+    ``timeout`` is how long a request may take, in seconds. What could only be repeated after more than
+    ``longest_pause`` is not: the failure, with the server's ``retry_after``, is the caller's.
+    """
 
     def __init__(
         self,
@@ -36,12 +40,14 @@ class Api:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         random: Callable[[], float] = random_module.random,
         timeout: float = 15.0,
+        longest_pause: float = float("inf"),
         field_manager: str = "assetlock",
     ) -> None:
         self._transport = transport
         self._sleep = sleep
         self._random = random
         self._timeout = timeout
+        self._longest_pause = longest_pause
         self._field_manager = field_manager
 
     async def close(self) -> None:
@@ -290,6 +296,8 @@ class Api:
                 if not left or not may_repeat(error):
                     raise
                 pause = retry.pause_after(error, next(pauses))
+                if pause > self._longest_pause:
+                    raise
             await self._sleep(pause)
         raise AssertionError("unreachable")
 

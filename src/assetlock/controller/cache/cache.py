@@ -134,6 +134,11 @@ class Cache:
         changed: set[Concerned] = set()
         for raw in raws:
             changed |= self.put({**raw, "kind": kind}, now)
+        return changed | self.drop_missing(kind, raws, version)
+
+    def drop_missing(self, kind: str, raws: list[dict[str, Any]], version: int) -> set[Concerned]:
+        """Take in that nothing else was there than these, as of ``version``."""
+        changed: set[Concerned] = set()
         self.unreadable.keep(kind, raws, version)
         for gone in self._collection(kind).missing_from(raws, version):
             changed |= self._remove(kind, gone.metadata.namespace or "", gone.metadata.name, version)

@@ -41,4 +41,4 @@ class DeadlockReconciler:
         if await self._writer.confirm(key, decision.confirm):
             for write in decision.writes:
                 await self._writer.apply(key, write)
-        return self._clock.monotonic()
+        return max(self._writer.recheck_at(key) or 0.0, self._clock.monotonic() + PAUSE)

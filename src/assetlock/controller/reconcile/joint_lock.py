@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
+
 from assetlock.controller.cache.cache import Cache
 from assetlock.controller.cache.observer import Observer
 from assetlock.controller.clock import Clock
@@ -13,6 +16,7 @@ from assetlock.core.decision import Decision
 from assetlock.core.joint.decide import JointView, decide_together
 from assetlock.core.locks import queue
 from assetlock.core.locks.lock import assets_of, is_choosing, is_joint
+from assetlock.core.stuck import Stuck, Subject
 
 
 class JointLockReconciler:
@@ -32,13 +36,13 @@ class JointLockReconciler:
         the API server did not do its part; the caller tries again later.
         """
 
-        async def decided() -> Decision | None:
-            view = self._view(key)
+        async def decided(stuck: Mapping[Subject, Stuck]) -> Decision | None:
+            view = self._view(key, stuck)
             return decide_together(view) if view is not None else None
 
         return await self._loop.play(key, decided)
 
-    def _view(self, key: LockKey) -> JointView | None:
+    def _view(self, key: LockKey, stuck: Mapping[Subject, Stuck]) -> JointView | None:
         lock = self._cache.locks.get(key.namespace, key.name)
         if lock is None or not is_joint(lock):
             self._pods.observe(key, ())
@@ -47,6 +51,9 @@ class JointLockReconciler:
         choosing = is_choosing(lock) and not queue.has_ended(lock)
         names = self._cache.selected_by(lock) if choosing else assets_of(lock)
         observations = tuple(
-            self._observer.observe(AssetKey(key.namespace, name), [lock.metadata.uid]) for name in names
+            dataclasses.replace(
+                self._observer.observe(AssetKey(key.namespace, name), [lock.metadata.uid]), stuck=stuck
+            )
+            for name in names
         )
         return JointView(self._clock.now(), key.namespace, lock, observations, pods)

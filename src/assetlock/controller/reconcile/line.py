@@ -92,7 +92,8 @@ class LineReconciler:
         for write in refreshing.far_back(situation, wanted):
             if not self._budget.take():
                 return self._clock.monotonic() + self._budget.refill
-            await self._writer.apply(key, write)
+            if not await self._writer.apply(key, write):
+                return self._clock.monotonic() + PART_EVERY
         return again
 
     def _outdated(self, key: LineKey) -> tuple[list[str], float | None]:

@@ -16,6 +16,7 @@ from assetlock.controller.keys import AssetKey, Concerned, Key
 from assetlock.controller.namespaces import Namespaces
 from assetlock.controller.pods import Pods
 from assetlock.controller.reconcile.asset import AssetReconciler
+from assetlock.controller.reconcile.looking import Looking
 from assetlock.controller.reconcile.writer import Publisher, Writer
 from assetlock.controller.target_rights import TargetRights
 from assetlock.controller.targets.targets import Targets
@@ -50,6 +51,7 @@ async def revoke(
             cache,
             Observer(cache, clock, Limits(), revocation=revocation),
             Writer(api, cache, targets, namespaces, pods, clock, publisher, changed=_nobody, wrote=wrote),
+            Looking(targets, namespaces, None, _nobody),
             targets,
             namespaces,
             pods,

@@ -38,9 +38,12 @@ class WindowReconciler:
             try:
                 new = await self._api.replace_status(MAINTENANCE_WINDOWS, key.namespace, key.name, body)
                 self._cache.put({**new, "kind": "MaintenanceWindow"}, self._clock.monotonic())
-            except (Conflict, NotFound, OutcomeUnknown):
+            except (Conflict, NotFound):
                 await self._read_again(key)
                 return self._clock.monotonic()
+            except OutcomeUnknown:
+                await self._read_again(key)
+                raise
         wake_at = due(self._clock, window_status.wake_at(view))
         return None if wake_at is None else min(wake_at, self._clock.monotonic() + LONGEST_SLEEP)
 

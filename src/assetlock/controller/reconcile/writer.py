@@ -6,15 +6,18 @@ object is fetched before the next decision, so a write that did commit is recogn
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from assetlock.controller import metrics
 from assetlock.controller.cache.cache import Cache
 from assetlock.controller.clock import Clock
-from assetlock.controller.keys import AssetKey, Concerned, Key
+from assetlock.controller.keys import AssetKey, Concerned, Key, LineKey, LockKey
 from assetlock.controller.namespaces import Namespaces
 from assetlock.controller.pods import Pods
+from assetlock.controller.reconcile.stuck_writes import PATIENCE, StuckWrites
 from assetlock.controller.targets.objects import Raw
 from assetlock.controller.targets.targets import Targets
 from assetlock.core import names
@@ -37,9 +40,11 @@ from assetlock.core.decision import (
     Write,
     WriteAssetStatus,
     WriteLockStatus,
+    subject_of,
 )
+from assetlock.core.stuck import Stuck, Subject
 from assetlock.kube.api import Api
-from assetlock.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, OutcomeUnknown
+from assetlock.kube.errors import AlreadyExists, ApiError, Conflict, KubeError, NotFound, OutcomeUnknown
 from assetlock.kube.resources import ASSETLOCKS, ASSETS, LEASES
 from assetlock.model.asset import Target
 
@@ -78,6 +83,7 @@ class Writer:
         *,
         changed: Callable[[Concerned], None],
         wrote: Callable[[Key, Write], None] = log_write,
+        stuck: StuckWrites | None = None,
     ) -> None:
         self._api = api
         self._cache = cache
@@ -88,6 +94,8 @@ class Writer:
         self._publisher = publisher
         self._changed = changed
         self._wrote = wrote
+        self._stuck = stuck
+        self._late: set[asyncio.Task[None]] = set()
 
     async def confirm(self, key: Key, confirmations: Iterable[Confirmation]) -> bool:
         """Whether all of this is so at the API server; what is not is known from then on."""
@@ -118,32 +126,112 @@ class Writer:
         live = await self._refresh(key, "AssetLock", lock.name)
         return live is None or live["metadata"]["uid"] != lock.uid
 
+    def stuck(self, key: Key) -> dict[Subject, Stuck]:
+        """What can't be written now, of what may be decided on about this."""
+        return self._stuck.of(key) if self._stuck else {}
+
+    def recheck_at(self, key: Key) -> float | None:
+        """When what is stuck is worth another try, on the monotonic clock."""
+        return self._stuck.recheck_at(key) if self._stuck else None
+
     async def apply(self, key: Key, write: Write) -> bool:
-        """Make one write; false when it did not take effect as decided, after reading what is there now."""
+        """Make one write; false when it did not take effect as decided, after reading what is there now.
+
+        What fails is stuck for a while, and so is what has no answer soon: nobody waits for it, and it is decided
+        again when the answer comes. Without a place to note that, a failure is raised.
+        """
+        subject = subject_of(write, key.namespace)
+        if subject in self.stuck(key):
+            return False
+        if self._stuck and self._stuck.hang(subject):
+            self._stuck.failed(
+                key, subject, f"other writes of {subject.kind} in its namespace have no answer"
+            )
+            return False
+        sending = asyncio.create_task(self._send(key, write))
+        if self._stuck is None:
+            return await self._outcome(key, write, sending)
         try:
-            new = await self._send(key, write)
-        except (Conflict, AlreadyExists, NotFound, OutcomeUnknown) as error:
+            answered, _ = await asyncio.wait({sending}, timeout=PATIENCE)
+        except asyncio.CancelledError:
+            sending.cancel()
+            raise
+        if answered:
+            return await self._outcome(key, write, sending)
+        self._stuck.unanswered(key, subject, f"the API server has not answered for {PATIENCE} s")
+        late = asyncio.create_task(self._take_late(key, write, sending))
+        self._late.add(late)
+        late.add_done_callback(self._late.discard)
+        return False
+
+    async def abandon(self) -> None:
+        """Wait for no answer any more."""
+        for late in self._late:
+            late.cancel()
+        await asyncio.gather(*self._late, return_exceptions=True)
+
+    async def _take_late(self, key: Key, write: Write, sending: asyncio.Task[Raw | None]) -> None:
+        try:
+            await self._outcome(key, write, sending)
+        except KubeError as error:
+            log.warning("could not read again", extra={"asset": str(key), "why": str(error)})
+        finally:
+            sending.cancel()
+            self._note_answer(subject_of(write, key.namespace))
+            if isinstance(key, AssetKey | LockKey | LineKey):
+                self._changed(key)
+
+    async def _outcome(self, key: Key, write: Write, sending: asyncio.Task[Raw | None]) -> bool:
+        try:
+            new = await sending
+        except KubeError as error:
+            reason = (
+                error.reason or str(error.status) if isinstance(error, ApiError) else type(error).__name__
+            )
+            metrics.FAILED_WRITES.labels(_name(write), reason).inc()
             log.info(
                 "write did not go through",
                 extra={"asset": str(key), "write": _name(write), "why": str(error)},
             )
-            await self._read_again(key, write)
-            if isinstance(error, AlreadyExists) and not self._is_slot(key, write):
-                raise  # A Lease without our label has the name: no lock, but in the way of one. Not at once again.
-            return False
-        except ApiError as error:
-            if not error.is_refusal or not await self._hinders(key, write, str(error)):
-                raise
-            await self._read_again(key, write)
+            await self._after_failure(key, write, error)
             return False
         if new is not None and _version_of(new) == _decided_on(write):
-            if not await self._hinders(key, write, "the API server takes it and leaves the object as it was"):
-                raise NothingChanged(f"{_name(write)} left {new['metadata']['name']} as it was")
+            why = "the API server takes it and leaves the object as it was"
+            if not await self._hinders(key, write, why):
+                self._fail(
+                    key, write, NothingChanged(f"{_name(write)} left {new['metadata']['name']} as it was")
+                )
             return False
+        metrics.WRITES.labels(_name(write)).inc()
+        if self._stuck:
+            self._stuck.made(subject_of(write, key.namespace))
         self._wrote(key, write)
         for happening in write.events:
             self._publisher.tell(key.namespace, happening)
         return True
+
+    async def _after_failure(self, key: Key, write: Write, error: KubeError) -> None:
+        """Read what is there now, where that may be something else; have it tried again, at once or later."""
+        if isinstance(error, ApiError) and error.is_refusal and await self._hinders(key, write, str(error)):
+            await self._read_again(key, write)
+            return
+        if isinstance(error, Conflict | AlreadyExists | NotFound | OutcomeUnknown):
+            await self._read_again(key, write)
+        in_the_way = isinstance(error, AlreadyExists) and not self._is_slot(key, write)
+        # A Lease without our label may have the name: no lock, but in the way of one.
+        if in_the_way or not isinstance(error, Conflict | AlreadyExists | NotFound):
+            self._fail(key, write, error)
+
+    def _fail(self, key: Key, write: Write, error: Exception) -> None:
+        if self._stuck is None:
+            if isinstance(error, OutcomeUnknown):
+                return
+            raise error
+        self._stuck.failed(key, subject_of(write, key.namespace), error)
+
+    def _note_answer(self, subject: Subject) -> None:
+        if self._stuck:
+            self._stuck.answered(subject)
 
     async def _hinders(self, key: Key, write: Write, why: str) -> bool:
         """Remember for a while what can't be fenced, if it is that which can't be written."""

@@ -107,8 +107,16 @@ def decide_together(view: JointView) -> Decision:
         )
     if any(each.stage is Stage.CLEARING for each in view.progress):
         return Decision()
+    if held_up := _held_up(view):
+        return _fail(view, held_up, []) or _show_pending(view, held_up, [])
     ready = [each for each in view.progress if each.stage is Stage.READY]
     return _take(view, ready) if ready else Decision()
+
+
+def _held_up(view: JointView) -> Refusal | None:
+    """Why the lock can't go on although nobody has what it needs: a write is refused, fails or hangs."""
+    situations = [each.situation for each in view.progress if each.situation.held_up]
+    return lock_status.waiting_for(situations[0], view.lock) if situations else None
 
 
 def _choose(view: JointView) -> Decision:
@@ -161,7 +169,8 @@ def _confirm_blocked(each: Progress) -> tuple[Confirmation, ...]:
     observation = each.situation.observation
     if observation.asset is None:
         return (ConfirmAsset(None, observation.name),)
-    return confirm_slots(each.situation, range(observation.capacity))
+    free = [slot for slot in range(observation.capacity) if slot not in each.situation.stuck_slots]
+    return confirm_slots(each.situation, free)
 
 
 def _show_pending(view: JointView, refusal: Refusal, blocked: list[Progress]) -> Decision:

@@ -47,10 +47,11 @@ def progress_of(situation: Situation, lock: AssetLock) -> Progress:
     refusal = _closed(situation, lock)
     if own is not None and not refusal and not lacks_slots(lock, own.claim, situation.observation.capacity):
         return Progress(situation, Stage.TAKEN, own)
-    if refusal is None and (ending.end_locks(situation) or quarantine.withhold(situation)):
+    if refusal is None and (any(ending.end_locks(situation)) or quarantine.withhold(situation)):
         return Progress(situation, Stage.CLEARING, own)
     refusal = refusal or _preceded(situation, lock)
-    if refusal is None and (slots := within_reach(situation, lock)):
+    slots = within_reach(situation, lock)
+    if refusal is None and slots and not situation.stuck_slots & {*slots}:
         return Progress(situation, Stage.READY, own, tuple(slots))
     reason, message = refusal or lock_status.waiting_for(situation, lock)
     return Progress(situation, Stage.BLOCKED, own, refusal=(reason, _on_asset(situation, reason, message)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from assetlock.core.acquisition import Acquisition, Ending, needs_all
 from assetlock.core.decision import (
@@ -24,27 +24,26 @@ from assetlock.core.status import assetlock as lock_status
 from assetlock.model.assetlock import AssetLock, LockState
 
 
-def end_locks(situation: Situation) -> Decision | None:
+def end_locks(situation: Situation) -> Iterator[Decision]:
     """Make AssetLocks terminal whose time is over, before anything else is taken from them."""
     for acquisition in situation.acquisitions:
         lock, ending = acquisition.lock, acquisition.ending
         if lock is not None and ending is not None and not queue.has_ended(lock):
             confirm = _confirm_ending(situation, acquisition, ending)
-            return Decision(confirm=confirm, writes=(finish(situation, lock, ending),))
+            yield Decision(confirm=confirm, writes=(finish(situation, lock, ending),))
     for lock in situation.displaced:
         displaced = Ending(
             LockState.REVOKED, "AssetRemade", "the asset was made anew, and has no place for it"
         )
         confirm = _confirm_displaced(situation)
-        return Decision(confirm=confirm, writes=(finish(situation, lock, displaced),))
+        yield Decision(confirm=confirm, writes=(finish(situation, lock, displaced),))
     known = {acquisition.id for acquisition in situation.acquisitions}
     recorded = {holder.acquisition for holder in situation.former}
     for lock in situation.observation.locks:
         if acquisition_of(lock) not in known and _may_be_announced(lock, recorded):
             lost = Ending(LockState.REVOKED, "LeaseLost", "its Lease was deleted or taken over")
             confirm = confirm_slots(situation, _slots_of(situation, lock))
-            return Decision(confirm=confirm, writes=(finish(situation, lock, lost),))
-    return None
+            yield Decision(confirm=confirm, writes=(finish(situation, lock, lost),))
 
 
 def _confirm_ending(
@@ -69,13 +68,13 @@ def _confirm_displaced(situation: Situation) -> tuple[Confirmation, ...]:
     return (ConfirmAsset(version), *slots)
 
 
-def give_up(situation: Situation) -> Decision | None:
+def give_up(situation: Situation) -> Iterator[Decision]:
     """Fail the locks that can't be had: those that don't wait, and those that have waited long enough."""
     observation = situation.observation
     for lock in observation.locks:
         if lock.metadata.uid in situation.patient or not queue.is_pending(lock):
             continue
-        if lock.metadata.uid in situation.held or is_joint(lock):
+        if is_joint(lock) or (lock.metadata.uid in situation.held and not _is_held_up(situation, lock)):
             continue
         if (withdrawn := not_to_be_served(lock)) is not None:
             ending = withdrawn
@@ -84,15 +83,25 @@ def give_up(situation: Situation) -> Decision | None:
         elif situation.takes_nothing(lock):
             missing = f"there is no lock {lock.spec.take_over} on the asset to take over from"
             ending = Ending(LockState.FAILED, "NothingToTakeOver", missing)
-        elif has_no_time_left(observation, lock):
+        elif has_no_time_left(observation, lock) and not _may_yet_be_had(situation, lock):
             ending = not_had(lock, *lock_status.waiting_for(situation, lock))
         else:
             continue
         confirm = _confirm_taken(situation, lock)
         if ending.pod is not None:
             confirm = (ConfirmPod(ending.pod, ended=True),)
-        return Decision(confirm=confirm, writes=(finish(situation, lock, ending),))
-    return None
+        yield Decision(confirm=confirm, writes=(finish(situation, lock, ending),))
+
+
+def _is_held_up(situation: Situation, lock: AssetLock) -> bool:
+    """Whether a lock that has its Leases can't be announced for now: it waits, too."""
+    return situation.held_up is not None and queue.is_pending(lock)
+
+
+def _may_yet_be_had(situation: Situation, lock: AssetLock) -> bool:
+    """Whether nothing has failed but an answer is late, of which a lock that does not wait can't know."""
+    held_up = situation.held_up
+    return held_up is not None and not held_up.failed and not queue.ran_out(situation.observation, lock)
 
 
 def not_to_be_served(lock: AssetLock) -> Ending | None:
@@ -123,7 +132,8 @@ def _confirm_taken(situation: Situation, lock: AssetLock) -> tuple[Confirmation,
         return (ConfirmAsset(None),)
     if needs_all(lock) and situation.holders:
         return confirm_leases([situation.holders[0].primary])
-    return confirm_slots(situation, range(situation.observation.capacity))
+    free = [slot for slot in range(situation.observation.capacity) if slot not in situation.stuck_slots]
+    return confirm_slots(situation, free)
 
 
 def forget(situation: Situation) -> Decision | None:
@@ -138,7 +148,7 @@ def forget(situation: Situation) -> Decision | None:
         and (moment := queue.forget_at(lock)) is not None
         and moment <= situation.observation.now
     ]
-    return Decision(writes=tuple(writes)) if writes else None
+    return Decision(writes=tuple(writes), independent=True) if writes else None
 
 
 def finish(situation: Situation, lock: AssetLock, ending: Ending) -> WriteLockStatus:

@@ -31,7 +31,7 @@ def put_up(situation: Situation) -> Decision | None:
                 *confirm_readmission(situation, wanted.holders, present.holders if present else ()),
                 *confirm_recorded(situation, space.resource_version),
             }
-    return Decision(confirm=tuple(confirm), writes=tuple(writes)) if writes else None
+    return Decision(confirm=tuple(confirm), writes=tuple(writes), independent=True) if writes else None
 
 
 def take_down(situation: Situation) -> Decision | None:
@@ -47,7 +47,7 @@ def take_down(situation: Situation) -> Decision | None:
         if situation.namespace_fence_key in space.annotations and _wanted(situation, space) is None
     )
     confirm = () if situation.holders else (ConfirmAsset(version),)
-    return Decision(confirm=confirm, writes=writes) if writes else None
+    return Decision(confirm=confirm, writes=writes, independent=True) if writes else None
 
 
 def _missing(situation: Situation, space: ObservedNamespace) -> PatchNamespace | None:

@@ -68,7 +68,7 @@ def pass_on(situation: Situation) -> Decision | None:
     ]
     if left:
         freed = tuple(_freeing(situation, observed) for observed in left)
-        return Decision(confirm=confirm_ended(situation, left), writes=freed)
+        return Decision(confirm=confirm_ended(situation, left), writes=freed, independent=True)
     return _give_back(situation)
 
 
@@ -102,13 +102,16 @@ def within_reach(situation: Situation, lock: AssetLock) -> list[int]:
     vacant = [slot for slot in range(situation.observation.capacity) if slot in situation.vacant]
     if not needs_all(lock):
         room = situation.has_room(situation.holders)
-        return (
-            [min(vacant, key=lambda slot: (situation.vacant[slot] is None, slot))] if vacant and room else []
-        )
+        return [min(vacant, key=lambda slot: _rank_of(situation, slot))] if vacant and room else []
     own = next((a.claim.slots for a in situation.collectors if a.id == acquisition_of(lock)), [])
     suffices = not situation.holders and len({*vacant, *own}) >= situation.observation.capacity
     collects = queue.waits_at_all(lock) and not is_joint(lock)
     return vacant if suffices or collects else []
+
+
+def _rank_of(situation: Situation, slot: int) -> tuple[bool, bool, int]:
+    """Rather one that can be claimed now, and rather one that leaves no Lease over."""
+    return slot in situation.stuck_slots, situation.vacant[slot] is None, slot
 
 
 def _give_back(situation: Situation) -> Decision | None:

@@ -27,7 +27,10 @@ def out_of_date(situation: Situation) -> Iterator[WriteLockStatus | WriteAssetSt
     }
     if asset is not None:
         kept = [entries.get(entry.acquisition, entry) for entry in asset.status.holders]
-        shown = asset_status.status_of(situation, kept, situation.mark)
+        if situation.unseen is None:
+            shown = asset_status.status_of(situation, kept, situation.mark)
+        else:
+            shown = asset_status.unseen(situation, asset)
         if shown != asset.status:
             yield asset_status.write(situation, shown)
     for holder in situation.holders:
@@ -35,9 +38,19 @@ def out_of_date(situation: Situation) -> Iterator[WriteLockStatus | WriteAssetSt
             status = lock_status.held(situation, holder, holder.lock, entries[holder.id])
             if status != holder.lock.status:
                 yield WriteLockStatus(lock_status.body(situation, holder.lock, status))
+    for holder in situation.holders if situation.held_up else ():
+        if holder.lock and not holder.announced and _is_untold(situation, holder.lock):
+            status = lock_status.pending(situation, holder.lock, 1)
+            yield WriteLockStatus(lock_status.body(situation, holder.lock, status))
     for waiter in situation.waiters:
         if waiter.metadata.uid not in situation.observation.behind.ahead and _is_off(situation, waiter):
             yield _place(situation, waiter)
+
+
+def _is_untold(situation: Situation, lock: AssetLock) -> bool:
+    """Whether a lock that has its Leases does not say yet why it is not announced."""
+    reason, _ = lock_status.waiting_for(situation, lock)
+    return not is_joint(lock) and reason_of(lock.status.conditions, "Settled") != reason
 
 
 def far_back(situation: Situation, uids: Collection[str]) -> Iterator[WriteLockStatus]:

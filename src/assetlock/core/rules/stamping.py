@@ -57,7 +57,7 @@ def stamp(situation: Situation) -> Decision | None:
             *confirm_readmission(situation, holders, present.holders if present else ()),
             *confirm_recorded(situation, target.resource_version),
         }
-    return Decision(confirm=tuple(confirm), writes=tuple(writes)) if writes else None
+    return Decision(confirm=tuple(confirm), writes=tuple(writes), independent=True) if writes else None
 
 
 def admitted(situation: Situation) -> tuple[tuple[StampedHolder, ...], tuple[str, ...]]:
@@ -100,13 +100,15 @@ def clear(situation: Situation) -> Decision | None:
         return Decision(confirm=confirm, writes=(asset_status.write(situation, status, told),))
     writes = [_unstamp(situation, target) for target in observation.targets if _is_stamped(situation, target)]
     version = asset.metadata.resource_version if asset else None
-    return Decision(confirm=(ConfirmAsset(version),), writes=tuple(writes)) if writes else None
+    confirm_free = (ConfirmAsset(version),)
+    return Decision(confirm=confirm_free, writes=tuple(writes), independent=True) if writes else None
 
 
 def unstamp_strays(situation: Situation) -> Decision | None:
     """Objects that the asset no longer names are not fenced by it."""
     strays = [t for t in situation.observation.targets if not t.wanted and _is_stamped(situation, t)]
-    return Decision(writes=tuple(_unstamp(situation, target) for target in strays)) if strays else None
+    writes = tuple(_unstamp(situation, target) for target in strays)
+    return Decision(writes=writes, independent=True) if strays else None
 
 
 def _is_stamped(situation: Situation, target: ObservedTarget) -> bool:

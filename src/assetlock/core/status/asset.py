@@ -19,6 +19,7 @@ from assetlock.core.selection import described
 from assetlock.core.setter import setter_of
 from assetlock.core.situation import Situation
 from assetlock.core.status import fenced_places, overcommitted, reporting
+from assetlock.core.stuck import Stuck
 from assetlock.model.asset import Asset, AssetStatus, Holder, QueueEntry, Target
 from assetlock.model.assetlock import AssetLock
 from assetlock.model.conditions import Condition
@@ -51,6 +52,20 @@ def status_of(situation: Situation, holders: Sequence[Holder], token: int) -> As
         conditions=_asset_conditions(situation),
         observed_generation=asset.metadata.generation,
     )
+
+
+def unseen(situation: Situation, asset: Asset) -> AssetStatus:
+    """What it was, while it can't be seen what the targets are; only that is said."""
+    if situation.held_up is None or not situation.held_up.failed:
+        return asset.status
+    told = {"Ready": _held_up(situation.held_up)}
+    return asset.status.model_copy(
+        update={"conditions": reporting.conditions(situation.observation.now, asset, told)}
+    )
+
+
+def _held_up(stuck: Stuck) -> reporting.Told:
+    return "False", reporting.WRITE_FAILED, stuck.why
 
 
 def holder_entry(acquisition: Acquisition, token: int) -> Holder:
@@ -135,6 +150,8 @@ def _asset_conditions(situation: Situation) -> list[Condition]:
         fenced = _missing(missing)
     else:
         fenced = ("True", "Fenced", f"all {len(wanted)} targets can be fenced")
+    if situation.held_up and situation.held_up.failed and ready[0] == "True":
+        ready = _held_up(situation.held_up)
     told = {"Ready": ready, "Fenced": fenced, **stalled, **_permitted(situation)}
     told |= overcommitted.condition(situation, asset)
     conditions = reporting.conditions(situation.observation.now, asset, told)

@@ -22,6 +22,9 @@ from assetlock.model.times import format_time
 
 HOLDER_ALIVE = "HolderAlive"
 
+NO_ANSWER = "NoAnswerYet"
+"""Why a lock can't be had now: a write has not been answered. (`reporting.WRITE_FAILED`: it was, with a failure.)"""
+
 NAMED = 3
 """So many holders are named to somebody who waits, then it is said how many more there are."""
 
@@ -132,6 +135,8 @@ def waiting_for(situation: Situation, lock: AssetLock) -> tuple[str, str]:
         named = [_told(acquisition) for acquisition in present[:NAMED]]
         more = f" and {len(present) - NAMED} more" if len(present) > NAMED else ""
         return _why_taken(present), f"held by {', '.join(named)}{more}"
+    if situation.held_up:
+        return reporting.WRITE_FAILED if situation.held_up.failed else NO_ANSWER, situation.held_up.why
     for observed in situation.observation.leases:
         if observed.terminating:
             finalizers = ", ".join(observed.lease.metadata.finalizers) or "none"

@@ -14,6 +14,8 @@ from assetlock.model.conditions import Condition, find_condition, set_condition
 from assetlock.model.window import MaintenanceWindow, MaintenanceWindowStatus
 
 RECONCILING, STALLED = "Reconciling", "Stalled"
+WRITE_FAILED = "WriteFailed"
+"""The reason while the API server refuses or fails a write that is needed."""
 """By these tools that know nothing of locks tell what is under way and what has failed (kstatus: Flux, kpt)."""
 
 Told = tuple[str, str, str]
