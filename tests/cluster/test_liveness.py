@@ -471,7 +471,12 @@ def test_the_definitions_may_go_and_come_again(operated: Operated) -> None:
     time.sleep(3)  # so that watching fails a few times
     kubectl("apply", "--server-side", "-f", str(folder))
     crds = [path.name.removesuffix(".yaml") for path in folder.glob("*.yaml")]
-    kubectl("wait", *(f"crd/{name}.{names.GROUP}" for name in crds), "--for=condition=Established", "--timeout=20s")
+    kubectl(
+        "wait",
+        *(f"crd/{name}.{names.GROUP}" for name in crds),
+        "--for=condition=Established",
+        "--timeout=20s",
+    )
     until(lambda: metric(operated, "watch_age_seconds", '"assetlocks"') < 30, "watched again")
     operated.asset("vm-1", "app")
     operated.held("first")
