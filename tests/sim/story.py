@@ -267,7 +267,7 @@ class Story:
         left = [f"client {c.name}" for c in clients if c.task and not c.task.done()]
         left += [f"lock {name}" for name in self.judges.waiting()]
         for key, _ in store.select(LEASES):
-            left += [f"Lease {key.name}"] if key.name.startswith("asset.") else []
+            left += [f"Lease {key.name}"] if key.name.startswith(("asset.", "asset-")) else []
         for key, version in store.select(CONFIGMAPS):
             if policies.claims_on(version.obj) and not self._went_with_its_asset(key.name):
                 left.append(f"stamps on {key.name}")

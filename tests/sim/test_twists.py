@@ -109,7 +109,9 @@ def test_locks_are_held_that_admission_has_not_seen() -> None:
 
 
 def tokens_without_an_acquisition(world: World) -> bool:
-    leases = (change.obj["metadata"] for change in world.commits if change.key.name.startswith("asset."))
+    leases = (
+        change.obj["metadata"] for change in world.commits if change.key.name.startswith(("asset.", "asset-"))
+    )
     told = (lease.get("annotations", {}) for lease in leases)
     return any(names.TOKEN_ANNOTATION in one and names.ACQUISITION_ANNOTATION not in one for one in told)
 
@@ -120,7 +122,7 @@ def specs(world: World, plural: str, field: str) -> set[str]:
 
 
 def owners(world: World, name: str) -> bool:
-    leases = (change.obj for change in world.commits if change.key.name.startswith("asset."))
+    leases = (change.obj for change in world.commits if change.key.name.startswith(("asset.", "asset-")))
     return any(name in str(lease["metadata"].get("annotations")) for lease in leases)
 
 
