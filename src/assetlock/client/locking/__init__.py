@@ -1,0 +1,1 @@
+"""What a program locks with: `needs_lock`, `lock`, `AsyncLock` and the handles they give, whatever the backend is."""
