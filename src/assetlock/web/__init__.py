@@ -6,6 +6,7 @@ server authenticates and authorizes the caller, and stamps who holds. This proce
 - `main`: the process; `settings`; `app`: routes, errors, and the OpenAPI document
 - `callers`: who asks, and what they may see
 - `locks`, `assets`: one module for the routes of each; `schemas`: what goes in and out
+- `asking`: from a request to a lock; `answers`: how it is shown, or who has it
 - `problems`: errors as `application/problem+json`; `limits`: sizes, slow clients, cross-site requests, rates
 - `cache`: Assets and AssetLocks as the API server's watch shows them
 """

@@ -44,7 +44,23 @@ async def run(
     index = AssetIndex(Api(own))
     rate = TokenBuckets(burst=settings.burst, period=1 / settings.requests_per_second, clock=time.monotonic)
     context = Context(settings, Callers(callers, seconds=settings.rights_seconds, rate=rate), index)
-    server = _Server(
+    server = _server(context, host, port)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, server.stop)
+    watching = asyncio.create_task(index.reflector.run(), name="assets")
+    try:
+        await server.serve()
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+        await own.close()
+        await callers.close()
+
+
+def _server(context: Context, host: str, port: int) -> _Server:
+    settings = context.settings
+    return _Server(
         uvicorn.Config(
             application(context),
             host=host,
@@ -58,17 +74,6 @@ async def run(
             ssl_keyfile=settings.tls_key_file,
         )
     )
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, server.stop)
-    watching = asyncio.create_task(index.reflector.run(), name="assets")
-    try:
-        await server.serve()
-    finally:
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
-        await own.close()
-        await callers.close()
 
 
 def _trust(tls: Tls) -> Tls:
