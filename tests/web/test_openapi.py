@@ -34,7 +34,7 @@ def test_whatever_is_sent_is_never_answered_with_a_failure_of_the_server(
     command += ["run", f"{world.base}/openapi.json"]
     command += ["--checks=not_a_server_error", "--phases=examples,fuzzing", "--max-examples=12", "--seed=1"]
     command += ["--header", f"Authorization: Bearer {token}", "--request-timeout=60", "--no-color"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=200)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     assert "11 selected / 11 total" in done.stdout
     assert " 11 passed" in done.stdout
