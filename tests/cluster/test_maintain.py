@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import subprocess
 import sys
 
 import pytest
+import yaml
 from click.testing import CliRunner
 from tests.cluster.conftest import Operated, until
 
 from assetlock.cli.maintain import PRESETS, maintain
+from assetlock.cli.revoke import revoke
 from assetlock.model.durations import parse_duration
 
 
@@ -59,8 +62,43 @@ def test_who_may_not_and_what_does_not_exist_is_told_by_the_exit_code(shop: Oper
     refused = run(shop, user="bob")
     assert refused.returncode == os.EX_NOPERM
     assert "maintain" in refused.stderr
-    assert run(shop, asset="nothing").returncode == os.EX_NOINPUT
-    assert run(shop, "--for", "soon").returncode == os.EX_USAGE
+    missing = run(shop, asset="vm-l")
+    assert missing.returncode == os.EX_NOINPUT
+    assert f"there is no asset vm-l in namespace {shop.namespace}; did you mean vm-1?" in missing.stderr
+    for length in ("soon", "PT0S", "2d"):
+        assert run(shop, "--for", length).returncode == os.EX_USAGE
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("vm-1/status", "vm-1-status"),
+        ("asset/vm-1", "vm-1"),
+        ("VM_1", "vm-1"),
+        ("vm-1%2Fstatus", "vm-1-2fstatus"),
+    ],
+)
+def test_a_name_that_can_not_be_one_is_refused_before_anything_is_sent(name: str, meant: str) -> None:
+    for command in (maintain, revoke):
+        refused = CliRunner().invoke(command, [name, "--kubeconfig", __file__])
+        assert refused.exit_code == 2  # as a usage error, which the program answers with 64
+        assert f"did you mean {meant}?" in refused.output
+
+
+def test_several_kubeconfigs_are_merged_and_a_context_chosen_as_kubectl_does(
+    shop: Operated, tmp_path: pathlib.Path
+) -> None:
+    own = yaml.safe_load(shop.cluster.kubeconfig_for("carol").read_text())
+    [context] = own["contexts"]
+    (tmp_path / "users").write_text(yaml.safe_dump({**own, "contexts": [], "current-context": ""}))
+    there = {"name": "shop", "context": {**context["context"], "namespace": shop.namespace}}
+    contexts = {"apiVersion": "v1", "kind": "Config", "contexts": [there], "current-context": "nowhere"}
+    (tmp_path / "contexts").write_text(yaml.safe_dump(contexts))
+    env = {**os.environ, "KUBECONFIG": f"{tmp_path / 'contexts'}:{tmp_path / 'users'}"}
+    command = [sys.executable, "-m", "assetlock.cli.main", "maintain", "vm-1", "--end", "--context", "shop"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=90, check=False)
+    assert done.returncode == os.EX_OK, done.stderr
+    assert "carol has no maintenance on asset vm-1" in done.stdout
 
 
 def test_lengths_from_five_minutes_to_a_day_are_offered() -> None:

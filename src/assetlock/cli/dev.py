@@ -61,7 +61,7 @@ def up(name: str, operator: bool, foreground: bool) -> None:
 
 @dev.command()
 def build() -> None:
-    """Have the programs ready: find them, or build them, which takes minutes once."""
+    """Find or build the binaries: find them, or build them, which takes minutes once."""
     progress = Progress()
     found = provide(progress)
     progress.done()

@@ -111,6 +111,10 @@ def _kube_exit_code(error: Exception) -> int | None:
             return os.EX_NOPERM
         case errors.NotFound():
             return os.EX_NOINPUT
+        case errors.Locked() | errors.Conflict() | errors.AlreadyExists() | errors.TooManyRequests():
+            return os.EX_TEMPFAIL
+        case errors.ApiError() if error.is_refusal:
+            return os.EX_USAGE
         case errors.KubeError():
             return os.EX_UNAVAILABLE
     return None

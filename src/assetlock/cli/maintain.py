@@ -36,9 +36,11 @@ class _Length(click.ParamType[str]):
         from assetlock.model.durations import parse_duration
 
         try:
-            parse_duration(value)
+            length = parse_duration(value)
         except ValueError as error:
             self.fail(f"{error}; for instance {', '.join(PRESETS)}", param, ctx)
+        if not length:
+            self.fail(f"{value} is too short: it must be longer than zero", param, ctx)
         return str(value)
 
     def shell_complete(
@@ -51,8 +53,9 @@ class _Length(click.ParamType[str]):
 
 
 @click.command()
-@click.argument("asset")
+@_options.asset
 @_options.namespace
+@_options.context
 @_options.kubeconfig
 @click.option(
     "--for",
@@ -71,6 +74,7 @@ class _Length(click.ParamType[str]):
 def maintain(
     asset: str,
     namespace: str | None,
+    context: str | None,
     kubeconfig: pathlib.Path | None,
     length: str,
     reason: str | None,
@@ -84,7 +88,7 @@ def maintain(
     """
     from assetlock.kube.config import load_config
 
-    config = load_config(kubeconfig)
+    config = load_config(kubeconfig, context)
     where = namespace or config.namespace
     if end:
         asyncio.run(_end(config, where, asset))
@@ -100,14 +104,15 @@ def maintain(
 
 
 async def _close(config: ClusterConfig, namespace: str, spec: dict[str, Any]) -> None:
+    from assetlock.cli import _assets
     from assetlock.kube.api import Api
     from assetlock.kube.http import HttpTransport
-    from assetlock.kube.resources import ASSETLOCKS, ASSETS
+    from assetlock.kube.resources import ASSETLOCKS
 
     asset = spec["assetName"]
     api = Api(HttpTransport(config))
     try:
-        await api.get(ASSETS, namespace, asset)
+        await _assets.ensure(api, namespace, asset)
         body = {
             "apiVersion": ASSETLOCKS.api_version,
             "kind": ASSETLOCKS.kind,
@@ -142,7 +147,9 @@ def _tell(asset: str, name: str, status: dict[str, Any]) -> None:
         why = next((c["message"] for c in status.get("conditions", ()) if c["type"] == "Settled"), state)
         raise _NotClosed(f"asset {asset} is not closed: {why}")
     if state is None:
-        raise _NotClosed(f"no operator answers; AssetLock {name} counts as soon as one runs")
+        raise _NotClosed(
+            f"no answer in {ANSWERED_WITHIN:g} s; AssetLock {name} takes effect once the controller processes it"
+        )
     waits = status.get("waitsFor") or "its turn"
     click.echo(
         f"asset {asset} will be closed when {waits} is done (AssetLock {name}); "
@@ -151,14 +158,15 @@ def _tell(asset: str, name: str, status: dict[str, Any]) -> None:
 
 
 async def _end(config: ClusterConfig, namespace: str, asset: str) -> None:
+    from assetlock.cli import _assets
     from assetlock.kube import reviews
     from assetlock.kube.api import Api
     from assetlock.kube.http import HttpTransport
-    from assetlock.kube.resources import ASSETLOCKS, ASSETS
+    from assetlock.kube.resources import ASSETLOCKS
 
     api = Api(HttpTransport(config))
     try:
-        await api.get(ASSETS, namespace, asset)
+        await _assets.ensure(api, namespace, asset)
         me = (await reviews.myself(api)).username
         locks = (await api.list(ASSETLOCKS, namespace)).items
         mine = [lock for lock in locks if _is_maintenance_by(me, asset, lock)]

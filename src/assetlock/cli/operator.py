@@ -20,15 +20,14 @@ def operator() -> None:
 _kubeconfig = click.option(
     "--kubeconfig",
     type=click.Path(path_type=pathlib.Path, exists=True, dir_okay=False),
-    envvar="KUBECONFIG",
-    help="Default: $KUBECONFIG, else the ServiceAccount of the pod.",
+    help="Default: $KUBECONFIG, else ~/.kube/config, else the ServiceAccount of the pod.",
 )
 
 
 @operator.command()
 @_kubeconfig
 def controller(kubeconfig: pathlib.Path | None) -> None:
-    """Grant, queue, expire and fence: reconciles Assets, AssetLocks and Leases."""
+    """Run the controller: it grants, queues and expires locks, and fences targets."""
     from assetlock.cli import logs
     from assetlock.controller.main import run
     from assetlock.controller.settings import Settings
@@ -43,7 +42,7 @@ def controller(kubeconfig: pathlib.Path | None) -> None:
 @click.option("--host", default="0.0.0.0", show_default=True, help="The address to serve the webhooks on.")  # noqa: S104
 @click.option("--port", default=9443, show_default=True, help="Their port.")
 def admission(kubeconfig: pathlib.Path | None, host: str, port: int) -> None:
-    """Refuse strangers with 423, stamp who asks, keep times honest: serves the webhooks."""
+    """Run the admission webhooks: they refuse writes with 423, and record holders and times."""
     from assetlock.admission.main import run
     from assetlock.cli import logs
 

@@ -22,15 +22,22 @@ class _Unfinished(click.ClickException):
 
 
 @click.command()
-@click.argument("asset")
+@_options.asset
 @_options.namespace
+@_options.context
 @_options.kubeconfig
 @click.option(
     "--offline",
     is_flag=True,
     help="Without an operator: take the fence down with your own rights, in the group assetlock:break-glass.",
 )
-def revoke(asset: str, namespace: str | None, kubeconfig: pathlib.Path | None, offline: bool) -> None:
+def revoke(
+    asset: str,
+    namespace: str | None,
+    context: str | None,
+    kubeconfig: pathlib.Path | None,
+    offline: bool,
+) -> None:
     """End the lock that others hold on ASSET, and say whose it was.
 
     This needs the verb "unlock" on the asset, and the right to patch its Lease. The next in line gets the lock, after
@@ -40,18 +47,20 @@ def revoke(asset: str, namespace: str | None, kubeconfig: pathlib.Path | None, o
     """
     from assetlock.kube.config import load_config
 
-    config = load_config(kubeconfig)
+    config = load_config(kubeconfig, context)
     where = namespace or config.namespace
     asyncio.run(_offline(config, where, asset) if offline else _online(config, where, asset))
 
 
 async def _online(config: ClusterConfig, namespace: str, asset: str) -> None:
+    from assetlock.cli import _assets
     from assetlock.kube.api import Api
     from assetlock.kube.http import HttpTransport
     from assetlock.operations import revoke as revoking
 
     api = Api(HttpTransport(config))
     try:
+        await _assets.ensure(api, namespace, asset)
         ended = await revoking.end_acquisitions(api, namespace, asset)
         for claim in ended:
             click.echo(f"revoked {revoking.whose(claim)}")

@@ -116,6 +116,15 @@ class Discovery:
         for known in [each for each in self._known if group_of(each) == group_of(api_version)]:
             self.forget(known)
 
+    async def versions_with(self, kind: str) -> list[str]:
+        """The groups that serve a kind of this name, each in its preferred version; those that answer."""
+        found = []
+        for api_version in await self._api.served_versions():
+            with contextlib.suppress(KubeError):
+                await self.resource_for(api_version, kind)
+                found.append(api_version)
+        return found
+
     def forget(self, api_version: str) -> None:
         """Look again next time: what was remembered turned out wrong."""
         self._known.pop(api_version, None)

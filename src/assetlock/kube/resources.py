@@ -1,7 +1,8 @@
 """Which resource is meant, and the URL path it has.
 
 Pure values: a `Resource` names a group, a version and a plural, and knows the paths of its collection, of one
-object and of a subresource. Names are quoted, so that an odd name can't reach another path.
+object and of a subresource. A name with / or % in it is refused: the API server decodes paths before
+it reads them, so quoted it would still reach another one.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def group_path(api_version: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _quoted(part: str) -> str:
-    if part in ("", ".", ".."):
+    if part in ("", ".", "..") or "/" in part or "%" in part:
         raise ValueError(f"{part!r} can't be part of an API path")
     return urllib.parse.quote(part, safe=":")
 
