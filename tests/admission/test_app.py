@@ -214,14 +214,20 @@ async def test_garbage_is_answered_400_with_one_line(server: str, path: str, dat
 
 
 async def test_what_can_not_be_decided_is_answered_500_without_a_trace(server: str) -> None:
-    asset = {
-        "metadata": {"name": "vm"},
-        "spec": {"targets": [{"apiVersion": "v1", "kind": "Pod", "name": "p"}]},
-    }
-    data = body("CREATE", by=user("bob"), new=asset, kind="Asset")
-    async with ClientSession() as session, session.post(f"{server}/{KNOWN}/assets", data=data) as answer:
+    data = body("DELETE", by=user("bob"), old=lease(), kind="Lease")
+    async with ClientSession() as session, session.post(f"{server}/{KNOWN}/leases", data=data) as answer:
         assert answer.status == 500
         assert "Traceback" not in await answer.text()
+
+
+async def test_targets_that_can_not_be_looked_up_are_refused_with_where_to_look(server: str) -> None:
+    targets = [{"apiVersion": "metrics.example.com/v1", "kind": "Gauge", "name": "p"}]
+    asset = {"metadata": {"name": "vm"}, "spec": {"targets": targets}}
+    response = await _response(
+        f"{server}/{KNOWN}/assets", body("CREATE", by=user("bob"), new=asset, kind="Asset")
+    )
+    assert response["status"]["code"] == 503
+    assert "kubectl get apiservice v1.metrics.example.com" in response["status"]["message"]
 
 
 async def test_a_refusal_has_the_shape_that_the_api_server_passes_on(server: str) -> None:

@@ -140,7 +140,7 @@ def test_the_lease_of_an_assetlock_is_changed_through_that() -> None:
     old = lease()
     old["metadata"]["annotations"][names.LOCK_ANNOTATION] = "patching"
     refusal = refused("DELETE", by=user("alice"), old=old)
-    assert "held through the AssetLock patching" in refusal.message
+    assert "managed by AssetLock patching" in refusal.message
 
 
 def revoked(by: str | None) -> dict[str, Any]:

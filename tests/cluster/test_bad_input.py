@@ -36,6 +36,10 @@ def test_a_lock_that_waits_for_its_asset_to_be_made(operated: Operated) -> None:
         ({"ttl": "banana"}, "a duration is written like"),
         ({"ttl": "P1Y"}, "a duration is written like"),
         ({"ttl": "P400D"}, "24h"),
+        ({"ttl": "2d"}, 'invalid duration "2d": use 48h or P2D'),
+        ({"ttl": 30}, 'spec.ttl: 30 has no unit; write "30s" or "30m"'),
+        ({"wait": 5}, '5 has no unit; write "5s" or "5m"'),
+        ({"holder": "alice"}, "write username there: holder: {username: alice}"),
         ({"wait": "soon"}, "a duration is written like"),
         ({"assetName": "a" * 253}, "DNS subdomain"),
         ({"assetName": "vm..1"}, "DNS subdomain"),
@@ -50,6 +54,51 @@ def test_locks_that_make_no_sense_are_refused_with_what_would(
     )
     assert refused.returncode == 1
     assert said in refused.stderr
+
+
+def test_a_lock_without_a_spec_is_refused_with_what_to_write(operated: Operated) -> None:
+    bare = {"apiVersion": "assetlock.dev/v1alpha1", "kind": "AssetLock", "metadata": {"name": "first"}}
+    refused = operated.create(bare, user="alice", check=False)
+    assert refused.returncode == 1
+    assert "write at least assetName" in refused.stderr
+    assert "InternalError" not in refused.stderr
+
+
+def test_an_asset_whose_kind_is_served_by_a_server_that_is_down_is_refused_naming_that(
+    operated: Operated,
+) -> None:
+    group = f"{operated.namespace}.example.com"
+    operated.cluster.kubectl("create", "-f", "-", stdin=json.dumps(unserved(group, operated.namespace)))
+    try:
+        target = {"apiVersion": f"{group}/v1", "kind": "Gauge", "name": "x"}
+
+        def refusal() -> str:
+            body = document("Asset", "vm-1", {"targets": [target]})
+            return str(operated.create(body, check=False).stderr)
+
+        until(
+            lambda: f"see: kubectl get apiservice v1.{group}; then try again" in refusal(),
+            "a refusal in words",
+        )
+    finally:
+        operated.cluster.kubectl("delete", "apiservice", f"v1.{group}")
+
+
+def unserved(group: str, namespace: str) -> dict[str, object]:
+    """An APIService of which nothing serves the kinds."""
+    return {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": f"v1.{group}"},
+        "spec": {
+            "group": group,
+            "version": "v1",
+            "groupPriorityMinimum": 100,
+            "versionPriority": 10,
+            "insecureSkipTLSVerify": True,
+            "service": {"name": "nowhere", "namespace": namespace},
+        },
+    }
 
 
 def test_a_lock_on_itself_twice_is_told_by_which_of_ones_own_locks_the_asset_is_held(

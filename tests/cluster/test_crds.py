@@ -17,7 +17,7 @@ from assetlock.model.reference import EXAMPLE
 
 ROOT = Path(__file__).parents[2]
 NAME = "an asset's name is a DNS subdomain of at most 63 characters: a-z, 0-9, - and single dots"
-DURATION = "a duration is written like 30m, 1h30m, PT30M or P1DT12H, without years, months, weeks or a sign"
+DURATION = "a duration is written like 30m, 48h, PT30M or P2D, without years, months, weeks or a sign"
 ZERO = "must be longer than zero"
 IMMUTABLE = (
     "cannot be changed: only ttl, renewTime, reason and priority can; create another AssetLock instead"
@@ -413,7 +413,7 @@ def test_a_fencing_token_of_an_asset_is_never_lowered_or_lost(
 
 def test_a_status_cannot_be_given_at_creation_nor_through_the_object(kubectl: Kubectl, asset: str) -> None:
     kubectl.patch(asset, {"status": {"fencingToken": 41}})
-    assert "status" not in json.loads(kubectl("get", asset, "-o", "json").stdout)
+    assert json.loads(kubectl("get", asset, "-o", "json").stdout)["status"] == {"observedGeneration": 0}
 
 
 def test_two_conditions_of_one_type_are_refused(kubectl: Kubectl, asset: str) -> None:
@@ -443,10 +443,18 @@ def test_locks_are_found_by_asset_and_by_state(alone: Kubectl) -> None:
 def test_columns_of_an_asset_show_who_holds_it_until_when(alone: Kubectl) -> None:
     alone.create("Asset", "db", {"type": "Database"})
     holder = {"identity": "alice", "fencingToken": 1, "acquisition": "a", "expireTime": FAR_AHEAD}
-    status = {"lockState": "Locked", "holders": [holder], "queueLength": 3, "fencingToken": 1}
+    status = {
+        "lockState": "Locked",
+        "heldBy": "alice",
+        "holders": [holder],
+        "queueLength": 3,
+        "fencingToken": 1,
+    }
     alone.patch("assets/db", {"status": status}, "--subresource=status")
     head, row = alone.rows("ast")
-    assert head == ["NAME", "TYPE", "LOCK", "HOLDER", "UNTIL", "QUEUE", "AGE"]
+    assert head == [
+        *("NAME", "TYPE", "LOCK", "SLOTS", "HOLDER", "SINCE", "UNTIL", "FENCED", "REASON", "QUEUE", "AGE")
+    ]
     assert row[:-1] == ["db", "Database", "Locked", "alice", FAR_AHEAD, "3"]
 
 
@@ -456,8 +464,13 @@ def test_columns_of_a_lock_show_its_state_and_token(alone: Kubectl) -> None:
     status = {"state": "Held", **place, "expireTime": FAR_AHEAD, "fencingToken": 41}
     alone.patch("assetlocks/patches", {"status": status}, "--subresource=status")
     head, row = alone.rows("alk")
-    assert head == ["NAME", "ASSET", "STATE", "HOLDER", "POSITION", "WAITS FOR", "UNTIL", "TOKEN", "AGE"]
-    assert row[:-1] == ["patches", "db", "Held", "alice", "1", "bob (first)", FAR_AHEAD, "41"]
+    assert head == [
+        *("NAME", "ASSET", "STATE", "REASON", "HOLDER", "SINCE", "UNTIL", "FENCED", "POSITION", "AGE")
+    ]
+    assert row[:-1] == ["patches", "db", "Held", "alice", FAR_AHEAD, "1"]
+    head, row = alone.rows("alk", "-o", "wide")
+    assert head[-6:-1] == ["MODE", "HOLDER ID", "TOKEN", "WAITS FOR", "FOR"]
+    assert row[-5:-1] == ["Exclusive", "41", "bob (first)", "patches"]
 
 
 def test_the_category_lists_every_kind(alone: Kubectl) -> None:
@@ -476,4 +489,4 @@ def test_a_single_lock_can_be_named_by_its_kind(alone: Kubectl) -> None:
 
 def test_explain_tells_what_a_field_is_for(installed: ControlPlane) -> None:
     explained = installed.kubectl("explain", "assetlocks.spec.wait").stdout
-    assert "How long to queue for it. Zero: now or not at all." in explained
+    assert "How long to queue for the lock, such as 10m." in explained

@@ -494,7 +494,7 @@ def test_the_lease_of_an_assetlock_is_the_operators(cluster: Cluster) -> None:
     metadata["annotations"] |= {names.LOCK_ANNOTATION: "patching"}
     assert not cluster.create(held, user=names.CONTROLLER_USER)
     complaint = cluster.run("delete", "lease", "asset.vm", user="alice", groups=PLAIN).stderr
-    assert "held through the AssetLock patching; change or delete that" in complaint
+    assert "managed by AssetLock patching; edit or delete that instead" in complaint
 
 
 def test_a_heartbeat_lease_is_nobodys_business(cluster: Cluster) -> None:

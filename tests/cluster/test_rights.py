@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.cluster.conftest import Operated, document, lease
+from tests.cluster.conftest import Operated, document, lease, until
 
 ROLES = ("reader", "user", "maintainer", "admin")
 DRY = ("--dry-run=server",)
@@ -187,3 +187,25 @@ def test_a_window_may_close_as_many_assets_by_name_as_ten(staffed: Operated) -> 
         tried = create(staffed, "dora", window)
         assert (tried.returncode == 0) == whole, tried.stderr
     assert "dora may not maintain assets" in tried.stderr
+
+
+def test_kubernetes_own_roles_see_lock_and_close_as_people_expect(operated: Operated) -> None:
+    operated.asset("vm-1", "app")
+    for role in ("view", "edit", "admin"):
+        operated.kubectl("create", "rolebinding", role, f"--clusterrole={role}", f"--user=k-{role}")
+    may = {
+        ("k-view", "get", "assets"): "yes",
+        ("k-view", "create", "assetlocks"): "no",
+        ("k-edit", "lock", "assets"): "yes",
+        ("k-edit", "unlock", "assets"): "no",
+        ("k-edit", "create", "assets"): "no",
+        ("k-admin", "unlock", "assets"): "yes",
+        ("k-admin", "create", "assets"): "yes",
+    }
+    for (user, verb, resource), answer in may.items():
+        asked = ("auth", "can-i", verb, f"{resource}.assetlock.dev")
+        until(lambda: operated.kubectl(*asked, user=user, check=False).stdout.strip() == answer, f"{asked}")  # noqa: B023
+    refused = operated.kubectl("label", "configmap", "app", "a=b", user="k-view", check=False)
+    assert refused.returncode == 1
+    operated.held("first", "k-edit")
+    assert "Locked" in operated.kubectl("get", "ast", "vm-1", user="k-view").stdout

@@ -14,6 +14,7 @@ import yaml
 from assetlock.core.status import window as window_status
 from assetlock.core.status.window import WindowView
 from assetlock.model.asset import Asset
+from assetlock.model.schema import NOT_OBSERVED
 from assetlock.model.window import MaintenanceWindow
 from tests.core.kstatus import judged
 from tests.core.test_maintenance import once
@@ -62,6 +63,11 @@ def held(world: World) -> dict[str, Any]:
     world.ask("first", ttl="10m")
     world.settle()
     return world.locks["first"]
+
+
+def locked(world: World) -> dict[str, Any]:
+    held(world)
+    return asset(world)
 
 
 def pending(world: World) -> dict[str, Any]:
@@ -118,6 +124,7 @@ def impossible(world: World) -> dict[str, Any]:
         ("Asset", asset, "Current", "Healthy"),
         ("Asset", unfenceable, "Failed", "Degraded"),
         ("Asset", repaired, "Current", "Healthy"),
+        ("Asset", locked, "Current", "Suspended"),
         ("AssetLock", held, "Current", "Healthy"),
         ("AssetLock", pending, "InProgress", "Progressing"),
         ("AssetLock", granted, "Current", "Healthy"),
@@ -149,7 +156,8 @@ def test_a_change_that_the_operator_has_not_seen_is_under_way(
 
 @pytest.mark.parametrize("kind", ["Asset", "AssetLock", "MaintenanceWindow"])
 def test_what_nobody_has_looked_at_is_under_way(kind: str) -> None:
-    assert health(kind, {"metadata": {"generation": 1}}) == "Progressing"
+    created = {"metadata": {"generation": 1}, "status": dict(NOT_OBSERVED)}
+    assert (judged(created), health(kind, created)) == ("InProgress", "Progressing")
 
 
 @pytest.mark.parametrize(

@@ -97,9 +97,18 @@ REFUSED = [
 
 @pytest.mark.parametrize("text", REFUSED)
 def test_what_is_unclear_is_refused_and_told_what_is_accepted(text: str) -> None:
-    with pytest.raises(ValueError, match=ACCEPTED) as refusal:
+    with pytest.raises(ValueError, match=f"{ACCEPTED}|use [0-9]+h or P[0-9]+D") as refusal:
         parse_duration(text)
     assert len(str(refusal.value)) < 250
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"), [("2d", "48h or P2D"), ("30d", "720h or P30D"), ("1w", "168h or P7D")]
+)
+def test_who_writes_days_reads_what_to_write(text: str, meant: str) -> None:
+    with pytest.raises(ValueError, match=f'invalid duration "{text}": use {meant}'):
+        parse_duration(text)
+    parse_duration(meant.split()[0])
 
 
 @given(st.text(alphabet="PTDHMSWYhms0123456789.-+ ", max_size=70))

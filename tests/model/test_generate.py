@@ -76,6 +76,7 @@ def test_a_schema_is_structural(kind: Kind) -> None:
 
 
 @each_kind
-def test_a_status_has_no_defaults(kind: Kind) -> None:
+def test_a_status_is_by_default_that_of_no_generation_and_says_nothing_else(kind: Kind) -> None:
     status = schema_of(kind)["properties"]["status"]
-    assert [path for path, field in fields(status) if "default" in field] == []
+    assert status["default"] == {"observedGeneration": 0}
+    assert [path for path, field in fields(status) if path and "default" in field] == []

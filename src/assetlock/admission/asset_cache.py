@@ -44,6 +44,10 @@ class AssetCache:
         """The asset as it was last seen."""
         return self._known.get((namespace, name))
 
+    def names_in(self, namespace: str) -> list[str]:
+        """The assets of a namespace that are known."""
+        return [name for where, name in self._known if where == namespace]
+
     @property
     def kinds(self) -> frozenset[Kind]:
         """Of which kinds there are targets."""
@@ -59,6 +63,8 @@ class AssetCache:
 
     async def read(self, namespace: str, name: str) -> AssetFacts | None:
         """The asset as it is now; ``None`` if there is none."""
+        if not (_can_be(namespace) and _can_be(name)):
+            return None
         try:
             return asset_facts(await self._api.get(ASSETS, namespace, name))
         except NotFound:
@@ -111,9 +117,9 @@ def _kinds_of(asset: AssetFacts | None) -> set[Kind]:
     return {(target.api_version, target.kind) for target in asset.targets} if asset else set()
 
 
-def _can_be(namespace: str) -> bool:
-    """Whether there can be such a namespace: what a review says may be anything."""
-    return namespace not in ("", ".", "..")
+def _can_be(name: str) -> bool:
+    """Whether there can be an object of this name: what a review says may be anything."""
+    return name not in ("", ".", "..") and "/" not in name and "%" not in name
 
 
 def _key(asset: Object) -> Key:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from assetlock.admission.review import Object, annotations_of, mapping, metadata_of, text
 from assetlock.core import names
-from assetlock.core.identity import NOBODY, Identity, owner_of
+from assetlock.core.identity import NOBODY, QUARANTINE, Identity, owner_of
 from assetlock.core.messages import HeldBy
 from assetlock.model.selector import LabelSelector
 from assetlock.model.subject import Subject
@@ -46,7 +46,10 @@ class KnownTarget:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AssetFacts:
-    """The parts of an Asset that answers are made of. ``warns``: others' writes are dropped, not refused."""
+    """The parts of an Asset that answers are made of.
+
+    ``warns``: others' writes are dropped, not refused. ``unfenced``: why a lock does not protect all of its targets.
+    """
 
     token: int
     holders: tuple[KnownHolder, ...]
@@ -55,6 +58,7 @@ class AssetFacts:
     capacity: int = 1
     exempt: tuple[str, ...] = ()
     targets: tuple[KnownTarget, ...] = ()
+    unfenced: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -107,6 +111,7 @@ def asset_facts(asset: Object) -> AssetFacts:
             _target(mapping(item), text(metadata_of(asset).get("namespace")))
             for item in listed(spec.get("targets"))
         ),
+        unfenced=_unfenced(status) if listed(spec.get("targets")) else "",
     )
 
 
@@ -148,6 +153,13 @@ def seconds_until(holders: Sequence[HeldBy], now: datetime.datetime, *, longest:
     return max(1, min(longest, math.ceil((min(ends) - now).total_seconds())))
 
 
+def _unfenced(status: Object) -> str:
+    for condition in map(mapping, listed(status.get("conditions"))):
+        if (condition.get("type"), condition.get("status")) == ("Fenced", "False"):
+            return text(condition.get("message"))
+    return ""
+
+
 def _target(fields: Object, namespace: str) -> KnownTarget:
     try:
         selector = LabelSelector.model_validate(fields["selector"]) if "selector" in fields else None
@@ -179,6 +191,7 @@ def _holder(fields: Object) -> KnownHolder:
             moment(fields.get("expireTime")),
             text(fields.get("reason")) or None,
             maintenance=maintenance,
+            quarantined=identity == QUARANTINE,
         ),
         _writers(identity, fields.get("maintainers")) if maintenance else (identity,),
     )

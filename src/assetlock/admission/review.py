@@ -105,7 +105,8 @@ class Review:
         """What the request is about, as people speak of it."""
         kind = f"{self.subresource} of {self.resource}" if self.subresource in CLOSABLE else self.kind
         prefix = metadata_of(self.new).get("generateName")
-        return messages.named(kind, self.name or f"{prefix}…", self.namespace)
+        where = "" if self.resource == "namespaces" else self.namespace
+        return messages.named(kind, self.name or f"{prefix}…", where)
 
 
 def parse(body: bytes) -> Review:

@@ -63,6 +63,18 @@ def not_now(refused: Refused) -> Refused:
     return dataclasses.replace(refused, code=429, reason="TooManyRequests", retry_after=None)
 
 
+def warned(verdict: Verdict, warnings: tuple[str, ...]) -> Verdict:
+    """The verdict with these warnings; nobody is warned of what is refused."""
+    if isinstance(verdict, Refused) or not warnings:
+        return verdict
+    return dataclasses.replace(verdict, warnings=(*verdict.warnings, *warnings))
+
+
+def unavailable(message: str) -> Refused:
+    """It can't be decided now."""
+    return Refused(503, "ServiceUnavailable", message)
+
+
 def forbidden(message: str) -> Refused:
     """The requester lacks a right."""
     return Refused(403, "Forbidden", message)

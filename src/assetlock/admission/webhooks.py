@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
-from assetlock.admission import metrics
-from assetlock.admission.access import Access
+from assetlock.admission import metrics, verdict
+from assetlock.admission.access import Access, Unanswered
 from assetlock.admission.asset_cache import AssetCache
 from assetlock.admission.ended_stamps import EndedStamps
 from assetlock.admission.facts import AssetFacts
+from assetlock.admission.notices import Notices
 from assetlock.admission.review import Review
 from assetlock.admission.rules import assetlocks as assetlock_rules
 from assetlock.admission.rules import assets as asset_rules
@@ -50,6 +52,11 @@ class Webhooks:
     ended: EndedStamps
     events: EventRecorder
     now: Callable[[], datetime.datetime] = _now
+
+    @property
+    def notices(self) -> Notices:
+        """What to warn of."""
+        return Notices(self.view, self.access)
 
     async def fence(self, review: Review) -> Verdict:
         """A write to a target."""
@@ -105,11 +112,20 @@ class Webhooks:
         if refusal is not None:
             return refusal
         targets = asset_rules.new_targets(review)
-        return asset_rules.decided(review, await self.access.not_updatable(review.requester, targets))
+        try:
+            denied = await self.access.not_updatable(review.requester, targets)
+        except Unanswered as error:
+            return verdict.unavailable(str(error))
+        decided = asset_rules.decided(review, denied)
+        notices = await self.notices.of_targets(targets, asset_rules.all_targets(review)) if targets else ()
+        return verdict.warned(decided, notices)
 
     async def assetlocks(self, review: Review) -> Verdict:
         """A new AssetLock, or a change of one."""
-        return assetlock_rules.decide(review, self.settings.longest_ttl, self.now())
+        decided = assetlock_rules.decide(review, self.settings.longest_ttl, self.now())
+        if review.operation != "CREATE" or isinstance(decided, Refused):
+            return decided
+        return verdict.warned(decided, await self.notices.of_lock(review))
 
     async def leases(self, review: Review) -> Verdict:
         """A write to a Lease that is a lock."""
@@ -125,7 +141,8 @@ class Webhooks:
             skew=parse_duration(self.settings.skew),
             may_unlock=may_unlock,
         )
-        return lease_rules.decide(review, terms)
+        decided = lease_rules.decide(review, terms)
+        return verdict.warned(decided, await self.notices.of_lease(review, asset))
 
     def _refused_or_dropped(
         self,
@@ -143,11 +160,17 @@ class Webhooks:
     async def _assets_of(
         self, claims: Sequence[target_rules.Claim]
     ) -> dict[tuple[str, str], AssetFacts | None]:
-        return {(claim.namespace, claim.asset): await self._asset_of(claim) for claim in claims}
+        """Those that can be read now or were seen before; ``None`` for what does not exist."""
+        found: dict[tuple[str, str], AssetFacts | None] = {}
+        for claim in claims:
+            with contextlib.suppress(KubeError):
+                found[claim.namespace, claim.asset] = await self._asset_of(claim)
+        return found
 
     async def windows(self, review: Review) -> Verdict:
         """A new MaintenanceWindow, or a change of one."""
-        return window_rules.decide(review, _now())
+        decided = window_rules.decide(review, _now())
+        return verdict.warned(decided, await self.notices.of_window(review))
 
     async def _asset_of(self, claim: target_rules.Claim) -> AssetFacts | None:
         """The claiming asset: from the cache if that is of the stamp's time, else read anew."""
@@ -157,12 +180,15 @@ class Webhooks:
         return await self._read(claim.namespace, claim.asset)
 
     async def _read(self, namespace: str, asset: str) -> AssetFacts | None:
-        """An asset as it is now, or as it was last seen."""
+        """An asset as it is now, or as it was last seen; raises `KubeError` if it was neither."""
         try:
             return await self.view.read(namespace, asset)
         except KubeError as error:
             log.warning("asset %s/%s could not be read: %s", namespace, asset, error)
-            return self.view.known(namespace, asset)
+            known = self.view.known(namespace, asset)
+            if known is None:
+                raise
+            return known
 
     def _default_ttl(self, asset: AssetFacts | None) -> datetime.timedelta:
         if asset is None or not asset.default_ttl:

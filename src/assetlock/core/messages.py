@@ -7,8 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import math
 import unicodedata
 from collections.abc import Sequence
+
+from assetlock.model import durations
+
+_MARGIN = datetime.timedelta(minutes=1)
+_STEP = datetime.timedelta(minutes=5)
 
 MOST_HOLDERS = 10
 LONGEST_NAME = 100
@@ -21,7 +27,7 @@ _CONTROL = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HeldBy:
-    """A holder, as far as it is known. Only ``who`` always is."""
+    """A holder, as far as it is known. Only ``who`` always is. ``quarantined``: nobody, and ``reason`` says why."""
 
     who: str
     pod: str | None = None
@@ -30,6 +36,7 @@ class HeldBy:
     until: datetime.datetime | None = None
     reason: str | None = None
     maintenance: bool = False
+    quarantined: bool = False
 
     def __str__(self) -> str:
         parts = [shortened(self.who)]
@@ -46,16 +53,28 @@ class HeldBy:
         return " ".join(parts)
 
 
-def locked(what: str, asset: str, namespace: str, holders: Sequence[HeldBy]) -> str:
-    """Why a write to ``what``, a target of the asset, was refused."""
+def locked(
+    what: str, asset: str, namespace: str, holders: Sequence[HeldBy], now: datetime.datetime | None = None
+) -> str:
+    """Why a write to ``what``, a target of the asset, was refused. Without ``now`` the advice is a general one."""
+    held = _held(asset, namespace, holders, now)
+    return f"{what} is locked through asset {asset} in namespace {namespace}: {held}"
+
+
+def orphaned(what: str, asset: str, namespace: str, holders: Sequence[HeldBy]) -> str:
+    """Why a write was refused because of an asset that is not there, and how to free what it left locked."""
     return (
-        f"{what} is locked through asset {asset} in namespace {namespace}: {_held(asset, namespace, holders)}"
+        f"{what} is locked through asset {asset} in namespace {namespace}, which does not exist any more "
+        f"(held by {listed(holders) if holders else 'somebody'}). To free it, create an Asset of that name with this "
+        "object among its targets, or run: assetlock uninstall, if assetlock is to go"
     )
 
 
-def asset_locked(asset: str, namespace: str, holders: Sequence[HeldBy]) -> str:
+def asset_locked(
+    asset: str, namespace: str, holders: Sequence[HeldBy], now: datetime.datetime | None = None
+) -> str:
     """Why a write to the asset itself was refused."""
-    return f"asset {asset} in namespace {namespace} is locked: {_held(asset, namespace, holders)}"
+    return f"asset {asset} in namespace {namespace} is locked: {_held(asset, namespace, holders, now)}"
 
 
 def namespace_locked(namespace: str, held: Sequence[tuple[str, Sequence[HeldBy]]]) -> str:
@@ -81,10 +100,15 @@ def named(kind: str, name: str, namespace: str) -> str:
     return f"{kind} {name} in namespace {namespace}" if namespace else f"{kind} {name}"
 
 
+def acquired_by(holder: str, lock: str | None, token: int) -> str:
+    """Whose an acquisition is, in the words of every Event about one."""
+    return f"{shortened(holder)} ({f'AssetLock {lock}' if lock else 'Lease'}, token {token})"
+
+
 def lease_held(name: str, holder: str, held: HeldBy, *, asset: str) -> str:
     """Why a Lease that somebody holds can't be changed, taken or deleted."""
     return (
-        f"Lease {name} is held as {shortened(holder)!r} by {held}. Wait until then; to end the lock of others "
+        f"Lease {name} is held as {shortened(holder)!r} by {held}. Wait for its end; to end the lock of others "
         f'one needs the verb "unlock" on asset {asset}'
     )
 
@@ -92,7 +116,7 @@ def lease_held(name: str, holder: str, held: HeldBy, *, asset: str) -> str:
 def lease_of_lock(name: str, lock: str, *, asset: str) -> str:
     """Why the Lease behind an AssetLock can't be changed by hand."""
     return (
-        f"Lease {name} is held through the AssetLock {lock} and written by the operator: change or delete that. "
+        f"Lease {name} is managed by AssetLock {lock}; edit or delete that instead. "
         f'To end the lock of others one needs the verb "unlock" on asset {asset}'
     )
 
@@ -147,10 +171,23 @@ def shortened(text: str) -> str:
     return line if len(line) <= LONGEST_NAME else line[:LONGEST_NAME] + "…"
 
 
-def _held(asset: str, namespace: str, holders: Sequence[HeldBy]) -> str:
+def _held(asset: str, namespace: str, holders: Sequence[HeldBy], now: datetime.datetime | None) -> str:
+    kept = next((holder for holder in holders if holder.quarantined), None)
+    if kept is not None:
+        since = f" since {moment(kept.since)}" if kept.since else ""
+        return f"nobody may write{since}, {kept.reason}"
     closed = all(holder.maintenance for holder in holders)
     held = f"{'closed for maintenance' if closed else 'held'} by {listed(holders) if holders else 'somebody'}"
     return (
-        f"{held}. Wait until then, or get in line: create an AssetLock in namespace {namespace} "
-        f"with assetName: {asset} and wait: 30m"
+        f"{held}. Wait, or queue: create an AssetLock in namespace {namespace} "
+        f"with assetName: {asset} and wait: {_long_enough(holders, now)}"
     )
+
+
+def _long_enough(holders: Sequence[HeldBy], now: datetime.datetime | None) -> str:
+    """A wait that outlasts the present holders, if they do not renew; in steps of five minutes."""
+    ends = [holder.until for holder in holders if holder.until is not None]
+    if now is None or not ends or len(ends) < len(holders):
+        return "30m"
+    steps = math.ceil((max(ends) - now + _MARGIN) / _STEP)
+    return durations.shown(max(1, steps) * _STEP)

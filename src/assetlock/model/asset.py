@@ -71,13 +71,15 @@ class Target(Model):
 
 
 class AssetSpec(Model):
-    """What is to be locked, and for how long at most."""
+    """What is locked, and how."""
 
-    type: str = Field("", max_length=63, description="What kind of thing it is, such as VM or Database.")
-    display_name: str | None = Field(None, max_length=253, description="Its name for people.")
-    description: str | None = Field(None, max_length=4096, description="What people should know about it.")
+    type: str = Field("", max_length=63, description="What the asset is, such as VM or Database.")
+    display_name: str | None = Field(None, max_length=253, description="A name for people.")
+    description: str | None = Field(
+        None, max_length=4096, description="What people should know about the asset."
+    )
     metadata: dict[str, Any] = Field(
-        default_factory=dict, max_length=64, description="Anything you want to keep with it, as free JSON."
+        default_factory=dict, max_length=64, description="Any further data, as free JSON."
     )
     targets: list[Target] = Field(
         default_factory=list,
@@ -91,39 +93,42 @@ class AssetSpec(Model):
     )
     on_conflict: Literal["Reject", "Warn"] = Field(
         "Reject",
-        description="What becomes of others' writes to locked targets. Reject: they are refused. Warn: an update "
-        "succeeds, but nothing of it is written, and the client is warned; deletions are refused.",
+        description="What happens to others' writes to locked targets. Reject (default): they are refused. Warn: an "
+        "update succeeds, but nothing of it is written, and the client is warned; deletions are refused.",
     )
     capacity: int = Field(
         1,
         ge=1,
         le=MOST_SLOTS,
-        description="How many may hold it at once: Shared locks and Leases made by hand take one slot each, "
-        "Exclusive locks all of them.",
+        description="How many may hold the asset at once: a Shared lock, or a Lease without AssetLock, takes one "
+        "slot, "
+        "an Exclusive lock all of them. Default: 1.",
     )
     enforcement: Literal["Required", "Advisory"] = Field(
         "Required",
-        description="Whether a lock may be had although the API server can't refuse others' writes to some target: "
-        "with Advisory it may, and the condition Fenced says why it is only advice.",
+        description="Required (default): the asset can't be locked while the API server can't refuse others' "
+        "writes to one "
+        "of its targets. Advisory: it can, and the condition Fenced says what is not protected.",
     )
     default_ttl: PositiveDuration | None = Field(
         None,
         alias="defaultTTL",
-        description="How long a lock lasts that does not say. Default: the operator's.",
+        description="The TTL of locks that set none, such as 30m. Default: the operator's.",
     )
     max_ttl: PositiveDuration | None = Field(
         None,
         alias="maxTTL",
-        description="The longest that a lock may last at a time. Default: the operator's.",
+        description="The longest TTL; longer ones are clipped. Default: the operator's.",
     )
     max_hold: PositiveDuration | None = Field(
         None,
-        description="The longest that one may hold it in all, however often it is renewed. Default: no end.",
+        description="The longest time that a lock may be held, however often it is renewed. Default: no limit.",
     )
     lock_delay: PositiveDuration | None = Field(
         None,
-        description="How long nobody gets it, and nobody may write, after a lock has expired or was revoked, or "
-        "ended as its pod failed. Default: not at all.",
+        description="How long nobody gets the asset, and nobody may write, after a lock has expired, was "
+        "revoked, or its pod "
+        "has failed. Default: 0s.",
     )
     exempt: list[Username] = Field(
         default_factory=list,
@@ -135,17 +140,18 @@ class AssetSpec(Model):
     guarded_subresources: list[Literal["exec", "attach", "portforward"]] = Field(
         default_factory=list,
         max_length=3,
-        description="Ways into pods that are closed to others too while the asset is locked. Scaling, eviction, "
+        description="Subresources of pods that are refused to others too while the asset is locked. Scaling, "
+        "eviction, "
         "resizing and debug containers always are.",
         json_schema_extra={"x-kubernetes-list-type": "set"},
     )
 
 
 class Holder(Model):
-    """Who holds the lock. Policies inside the API server read this."""
+    """A holder of the lock. Policies inside the API server read this."""
 
     lock: str | None = Field(
-        None, max_length=253, description="The AssetLock; none for a Lease made by hand."
+        None, max_length=253, description="The AssetLock; absent for a Lease without one."
     )
     mode: str = Field("Exclusive", max_length=63, description="The lock's mode.")
     identity: str = Field(max_length=1024, description="Who may write, as authenticated.")
@@ -164,25 +170,25 @@ class Holder(Model):
     )
     fencing_token: int = Field(ge=0, description="The number of this acquisition; later ones are higher.")
     acquisition: str = Field(max_length=512, description="The id of this acquisition.")
-    acquire_time: Time | None = Field(None, description="Since when.")
-    expire_time: Time | None = Field(None, description="Until when, if it is not extended.")
+    acquire_time: Time | None = Field(None, description="When the lock was granted.")
+    expire_time: Time | None = Field(None, description="When the lock ends, if it is not renewed.")
     doubt: str | None = Field(
         None, max_length=1024, description="Why nobody can tell whether the holder's pod still lives."
     )
-    reason: str | None = Field(None, max_length=1024, description="What for.")
+    reason: str | None = Field(None, max_length=1024, description="Why the asset is locked.")
     maintainers: list[Subject] | None = Field(
         None, max_length=32, description="With Maintenance, who may write meanwhile."
     )
-    holder_id: str | None = Field(None, max_length=253, description="What the holder calls itself.")
+    holder_id: str | None = Field(None, max_length=253, description="The holder's own name for the run.")
 
 
 class QueueEntry(Model):
-    """One who waits."""
+    """A waiter."""
 
     lock: str = Field(max_length=253, description="The AssetLock.")
     identity: str = Field(max_length=1024, description="Who it is for.")
     priority: int = Field(0, ge=-1000, le=1000, description="Its priority.")
-    since: Time | None = Field(None, description="Since when it waits.")
+    since: Time | None = Field(None, description="When the AssetLock was created.")
 
 
 class FencedPlace(Model):
@@ -199,7 +205,7 @@ class BrokenGlass(Model):
     """A write that went through the lock by the group assetlock:break-glass."""
 
     identity: str = Field(max_length=1024, description="Who wrote, as authenticated.")
-    time: Time = Field(description="When; the last time, if it was done more than once.")
+    time: Time = Field(description="When it was written, the last time.")
     operation: Literal["UPDATE", "DELETE"] = Field(description="What was done.")
     kind: str = Field(max_length=63, description="The kind of object that it was done to.")
     name: str = Field(max_length=253, description="The object's name.")
@@ -207,39 +213,51 @@ class BrokenGlass(Model):
 
 
 class AssetStatus(Model):
-    """What is seen of it. Derived from Leases and AssetLocks, but for the token's high-water mark."""
+    """The observed state. Derived from Leases and AssetLocks, except for the fencing token."""
 
-    lock_state: Literal["Unlocked", "Locked", "Maintenance"] = Field("Unlocked", description="In a word.")
-    holders: list[Holder] = Field(default_factory=list, max_length=MOST_SLOTS, description="Who holds it.")
-    queue: list[QueueEntry] = Field(default_factory=list, max_length=64, description="Who is next, in order.")
-    queue_length: int = Field(0, ge=0, description="How many wait, also those that the queue does not show.")
-    fencing_token: int = Field(0, ge=0, description="The highest token given so far. It never goes down.")
+    lock_state: Literal["Unlocked", "Locked", "Maintenance"] = Field("Unlocked", description="Current state.")
+    held_by: str | None = Field(None, max_length=253, description="The holders, in short.")
+    slots: str | None = Field(
+        None,
+        max_length=63,
+        description="How many of its slots are taken, such as 1/3; not with a capacity of 1.",
+    )
+    holders: list[Holder] = Field(default_factory=list, max_length=MOST_SLOTS, description="The holders.")
+    queue: list[QueueEntry] = Field(
+        default_factory=list, max_length=64, description="The next waiters, in order."
+    )
+    queue_length: int = Field(0, ge=0, description="How many wait, including those not listed in queue.")
+    fencing_token: int = Field(
+        0, ge=0, description="The highest fencing token so far. It never decreases while the Asset exists."
+    )
     fenced_targets: int = Field(
-        0, ge=0, description="How many objects are fenced; none while nobody holds the lock."
+        0, ge=0, description="How many objects are fenced; 0 while nobody holds the lock."
     )
     fenced_places: list[FencedPlace] = Field(
         default_factory=list,
         max_length=MOST_PLACES,
-        description="Where its stamps may be, since it was last locked: the targets' places, and those of what it "
-        "named earlier.",
+        description="Where stamps of the asset may be since it was last locked: the places of its present and former "
+        "targets.",
     )
-    last_patched_by: str | None = Field(None, max_length=1024, description="The last holder that wrote.")
-    last_patch_time: Time | None = Field(None, description="When that was.")
+    last_patched_by: str | None = Field(
+        None, max_length=1024, description="The holder that wrote to a target last."
+    )
+    last_patch_time: Time | None = Field(None, description="When lastPatchedBy wrote.")
     broken_glass: list[BrokenGlass] = Field(
         default_factory=list,
         max_length=10,
-        description="What was written through the lock by break-glass in the last hour, the latest first.",
+        description="Break-glass writes in the last hour, the latest first.",
     )
     conditions: Conditions = Field(
         default_factory=list,
-        description="Ready: locks are granted. Fenced: targets can be. "
-        "Overcommitted: a Lease made by hand holds nothing, as there is no room for it.",
+        description="Ready: it accepts locks. Fenced: all targets exist and are fenced when it is locked. "
+        "Overcommitted: a Lease beyond the capacity holds nothing.",
     )
     observed_generation: int | None = Field(None, ge=0, description="The generation that this was made from.")
 
 
 class Asset(Model):
-    """A thing that people share: whoever holds its lock is the only one who may write its targets."""
+    """Something that people share: only the holder of its lock may write its targets."""
 
     model_config = ConfigDict(
         json_schema_extra=cel.rules(

@@ -27,7 +27,7 @@ from assetlock.model.selector import LabelSelector
 from assetlock.model.subject import Subject
 
 MOST_TOGETHER = 32
-"""So many assets one AssetLock may lock together; each of them is written to at its beginning and at its end."""
+"""The most assets in one AssetLock; each is written to when it begins and when it ends."""
 
 
 _FIXED = "cannot be changed: only ttl, renewTime, reason and priority can; create another AssetLock instead"
@@ -67,7 +67,7 @@ class LockHolder(Model):
 
 
 class AssetLockSpec(Model):
-    """What is asked for. Only ttl, renewTime, reason and priority may be changed afterwards."""
+    """The request. Only ttl, renewTime, reason and priority may be changed afterwards."""
 
     model_config = ConfigDict(
         json_schema_extra=cel.immutable_but_for(
@@ -151,7 +151,7 @@ class AssetLockSpec(Model):
     asset_selector: LabelSelector | None = Field(
         None,
         description="Instead of names: any Assets in the same namespace that have these labels, as many as count "
-        "says. Which ones, status.assets tells.",
+        "says. status.assets lists those that were chosen.",
     )
     count: int | None = Field(
         None,
@@ -161,11 +161,14 @@ class AssetLockSpec(Model):
     )
     mode: Literal["Exclusive", "Shared", "Maintenance"] = Field(
         "Exclusive",
-        description="Exclusive: the whole asset. Shared: one slot of its capacity. Maintenance: the whole asset, and "
+        description="Exclusive (default): the whole asset. Shared: one slot of its capacity. Maintenance: the "
+        "whole asset, and "
         "nobody writes but its maintainers; needs the verb `maintain`.",
     )
     ttl: PositiveDuration | None = Field(
-        None, description="How long it lasts unless it is extended. Default: the Asset's defaultTTL."
+        None,
+        description="How long the lock lasts unless it is renewed, such as 30m, 2h or PT30M. Default: the Asset's "
+        "defaultTTL, else the operator's.",
     )
     renew_time: MicroTime | None = Field(
         None,
@@ -173,57 +176,72 @@ class AssetLockSpec(Model):
         "server's time is stored, whatever you write. A renewal less than ten seconds after the last one counts as "
         "that one, unless the lock is about to expire.",
     )
-    wait: Duration = Field("0s", description="How long to queue for it. Zero: now or not at all.")
+    wait: Duration = Field(
+        "0s",
+        description="How long to queue for the lock, such as 10m. Default: 0s, which fails at once if the lock "
+        "is not free.",
+    )
     when_held: Literal["Wait", "Revoke", "Skip"] | None = Field(
         None,
-        description="With Maintenance, what happens if somebody holds it. Wait (default): it comes next, before all "
-        "who wait, however long that takes unless wait says. Revoke: their lock ends at once, which needs `unlock`. "
-        "Skip: it fails.",
+        description="With Maintenance, what happens if somebody holds the asset. Wait (default): this lock comes "
+        "next, "
+        "before all waiters, however long that takes unless wait is set. Revoke: their lock ends at once, which "
+        "needs "
+        "the verb `unlock`. Skip: this lock fails.",
     )
     maintainers: list[Subject] = Field(
         default_factory=list,
         max_length=32,
-        description="With Maintenance, who may write meanwhile. Default: nobody, not even who made the lock.",
+        description="With Maintenance, who may write meanwhile. Default: nobody, not even the lock's creator.",
     )
     priority: int = Field(
-        0, ge=-1000, le=1000, description="Higher ones are served first; equal ones in the order they came."
+        0,
+        ge=-1000,
+        le=1000,
+        description="Higher priorities are served first; equal ones in order of creation. Default: 0.",
     )
     holder: LockHolder | None = Field(
-        None, description="Who it is for. Filled in from whoever creates it; for others one needs `delegate`."
+        None,
+        description="Who the lock is for. Default: its creator. Naming somebody else needs the verb `delegate`.",
     )
     holder_id: str | None = Field(
         None,
         max_length=253,
-        description="Your own name for the holder, such as a build. Shown, never believed.",
+        description="Your own name for the holder, such as a build. Informational; not used for authorization.",
     )
     bind_to: Literal["User", "Pod", "Credential"] = Field(
         "User",
         description="User: whoever is authenticated as that user may write. Pod: only that very pod. "
         "Credential: only that very token or client certificate.",
     )
-    extend_on_write: bool = Field(True, description="Whether the holder's writes to targets extend it.")
+    extend_on_write: bool = Field(
+        True, description="Whether the holder's writes to targets renew the lock. Default: true."
+    )
     release_with_holder: bool | None = Field(
         None,
-        description="Whether the lock ends with the holder's pod. Default: with bindTo Pod. A lock that waits "
-        "ends with it unless this is false.",
+        description="Whether the lock ends with the holder's pod. Default: true with bindTo: Pod, else false. A "
+        "waiting "
+        "lock ends with the pod unless this is false.",
     )
     on_expiry: Literal["Release", "Quarantine"] = Field(
         "Release",
-        description="What follows when it runs out, or ends as its pod failed. Release: the next one gets the lock. "
-        "Quarantine: nobody does, "
-        "and nobody may write, until somebody with the verb `unlock` deletes this lock or another takes it over.",
+        description="What follows when the lock expires, or its pod fails. Release (default): the next waiter "
+        "gets the "
+        "lock. Quarantine: nobody gets it, and nobody may write, until somebody with the verb `unlock` deletes this "
+        "AssetLock or another takes it over.",
     )
     take_over: ObjectName | None = Field(
         None,
-        description="The AssetLock, or Lease made by hand, that hands the asset over to this one, without a gap and "
-        "before all others. Needs the verb `delegate`.",
+        description="The AssetLock, or the Lease that is not an AssetLock's, from which this one takes the asset "
+        "over, "
+        "without a gap and before all waiters. Needs the verb `delegate`.",
     )
-    reason: str | None = Field(None, max_length=1024, description="What it is for; others are told.")
+    reason: str | None = Field(None, max_length=1024, description="Why the asset is locked; others see it.")
     ttl_seconds_after_finished: int | None = Field(
         None,
         ge=0,
         le=31_536_000,
-        description="Delete this AssetLock so long after its end. Default: keep it.",
+        description="Delete this AssetLock so many seconds after it has ended. Default: keep it.",
     )
 
 
@@ -232,27 +250,29 @@ class LockedAsset(Model):
 
     name: str = Field(max_length=63, description="The Asset.")
     fencing_token: int | None = Field(
-        None, ge=0, description="The number of this acquisition there, once nobody else can write to it."
+        None, ge=0, description="The fencing token on that asset, once others' writes are refused."
     )
 
 
 class AssetLockStatus(Model):
-    """What became of it."""
+    """The state of the lock."""
 
-    state: LockState | None = Field(None, description="In a word. All but Pending and Held are final.")
-    queue_position: int | None = Field(None, ge=1, description="Its place in the queue; 1 is next.")
+    state: LockState | None = Field(None, description="Current state. All but Pending and Held are final.")
+    queue_position: int | None = Field(None, ge=1, description="The place in the queue; 1 is next.")
     waits_for: str | None = Field(
         None,
         max_length=4096,
-        description="Who comes before it: those who hold, then those ahead in the queue.",
+        description="Who comes first: the holders, then those ahead in the queue.",
     )
-    acquire_time: Time | None = Field(None, description="When it was granted.")
-    expire_time: Time | None = Field(None, description="When it ends, if it is not extended.")
+    acquire_time: Time | None = Field(None, description="When the lock was granted.")
+    expire_time: Time | None = Field(
+        None, description="When the lock ends, if it is not renewed. Absent if it ended before that."
+    )
     fencing_token: int | None = Field(
         None,
         ge=0,
-        description="The number of this acquisition; give it to whatever compares such numbers. "
-        "With several assets each has its own, in assets.",
+        description="The number of this acquisition, for systems that compare fencing tokens. "
+        "With several assets, each has its own in assets.",
     )
     assets: list[LockedAsset] | None = Field(
         None,
@@ -261,16 +281,23 @@ class AssetLockStatus(Model):
         "chosen. It holds none before it holds all.",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
+    asset_list: str | None = Field(
+        None, max_length=253, description="With several assets, which ones, in short."
+    )
+    tokens: str | None = Field(
+        None, max_length=253, description="With several assets, their fencing tokens, in short."
+    )
     attempt: int | None = Field(
         None,
         ge=0,
-        description="With several assets, how often some of them were taken and had to be given back.",
+        description="With several assets, how often some were taken and given back.",
     )
-    finish_time: Time | None = Field(None, description="When it ended.")
+    finish_time: Time | None = Field(None, description="When the lock ended.")
     conditions: Conditions = Field(
         default_factory=list,
         description="Acquired, Finished, and Settled: true once the lock is held or has ended. HolderAlive is "
-        "Unknown while nobody can tell whether the holder's pod still lives.",
+        "Unknown while nobody can tell whether the holder's pod still lives. Fenced: whether all targets are "
+        "protected.",
     )
     observed_generation: int | None = Field(None, ge=0, description="The generation that this was made from.")
 

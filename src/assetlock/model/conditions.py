@@ -20,7 +20,7 @@ class Condition(Model):
     """One aspect of an object's state."""
 
     type: str = Field(max_length=316, description="What it is about, in CamelCase.")
-    status: Literal["True", "False", "Unknown"] = Field(description="Whether it is so.")
+    status: Literal["True", "False", "Unknown"] = Field(description="True, False or Unknown.")
     reason: str = Field("", max_length=1024, description="Why, in CamelCase, for programs.")
     message: str = Field("", max_length=MESSAGE_LIMIT, description="Why, for people.")
     last_transition_time: Time = Field(description="When the status last changed.")

@@ -19,29 +19,54 @@ CATEGORY = "locks"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Column:
+    """A column of `kubectl get`; a ``wide`` one is shown with `-o wide`."""
+
+    title: str
+    path: str
+    type: str = "string"
+    wide: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Kind:
     """What the schema does not say about a kind."""
 
     model: type[BaseModel]
     plural: str
     short: str
-    columns: tuple[tuple[str, str, str], ...]
+    columns: tuple[Column, ...]
     selectable: tuple[str, ...]
 
 
+def _condition(kind: str, field: str) -> str:
+    return f'.status.conditions[?(@.type=="{kind}")].{field}'
+
+
+_AGE = Column("Age", ".metadata.creationTimestamp", "date")
+
 # Times that lie ahead are shown as they are: a column of type "date" shows an age, "<invalid>" for the future.
+# Of several results of a path a column shows the first.
 KINDS = (
     Kind(
         Asset,
         "assets",
         "ast",
         columns=(
-            ("Type", "string", ".spec.type"),
-            ("Lock", "string", ".status.lockState"),
-            ("Holder", "string", ".status.holders[0].identity"),
-            ("Until", "string", ".status.holders[0].expireTime"),
-            ("Queue", "integer", ".status.queueLength"),
-            ("Age", "date", ".metadata.creationTimestamp"),
+            Column("Type", ".spec.type"),
+            Column("Lock", ".status.lockState"),
+            Column("Slots", ".status.slots"),
+            Column("Holder", ".status.heldBy"),
+            Column("Since", ".status.holders[0].acquireTime", "date"),
+            Column("Until", ".status.holders[0].expireTime"),
+            Column("Fenced", _condition("Fenced", "status")),
+            Column("Reason", ".status.holders[0].reason"),
+            Column("Queue", ".status.queueLength", "integer"),
+            Column("Mode", ".status.holders[0].mode", wide=True),
+            Column("Holder ID", ".status.holders[0].holderId", wide=True),
+            Column("Token", ".status.fencingToken", "integer", wide=True),
+            Column("Next", ".status.queue[0].identity", wide=True),
+            _AGE,
         ),
         selectable=(".spec.type", ".status.lockState"),
     ),
@@ -50,14 +75,20 @@ KINDS = (
         "assetlocks",
         "alk",
         columns=(
-            ("Asset", "string", ".spec['assetName','assetNames','assetSelector']"),
-            ("State", "string", ".status.state"),
-            ("Holder", "string", ".spec.holder.username"),
-            ("Position", "integer", ".status.queuePosition"),
-            ("Waits for", "string", ".status.waitsFor"),
-            ("Until", "string", ".status.expireTime"),
-            ("Token", "integer", ".status.fencingToken"),
-            ("Age", "date", ".metadata.creationTimestamp"),
+            Column("Asset", ".*['assetList','assetName']"),
+            Column("State", ".status.state"),
+            Column("Reason", _condition("Settled", "reason")),
+            Column("Holder", ".spec.holder.username"),
+            Column("Since", ".status.acquireTime", "date"),
+            Column("Until", ".status.expireTime"),
+            Column("Fenced", _condition("Fenced", "status")),
+            Column("Position", ".status.queuePosition", "integer"),
+            Column("Mode", ".spec.mode", wide=True),
+            Column("Holder ID", ".spec.holderId", wide=True),
+            Column("Token", ".status['fencingToken','tokens']", wide=True),
+            Column("Waits for", ".status.waitsFor", wide=True),
+            Column("For", ".spec.reason", wide=True),
+            _AGE,
         ),
         selectable=(".spec.assetName", ".status.state"),
     ),
@@ -66,13 +97,17 @@ KINDS = (
         "maintenancewindows",
         "mw",
         columns=(
-            ("Kind", "string", ".spec.kind"),
-            ("Schedule", "string", ".spec.schedule"),
-            ("Zone", "string", ".spec.timeZone"),
-            ("Active", "boolean", ".status.active"),
-            ("Next Start", "string", ".status.nextStart"),
-            ("Next End", "string", ".status.nextEnd"),
-            ("Age", "date", ".metadata.creationTimestamp"),
+            Column("Kind", ".spec.kind"),
+            Column("Schedule", ".spec.schedule"),
+            Column("Zone", ".spec.timeZone"),
+            Column("Ready", _condition("Ready", "status")),
+            Column("Reason", _condition("Ready", "reason")),
+            Column("Active", ".status.active", "boolean"),
+            Column("Next Start", ".status.nextStart"),
+            Column("Next End", ".status.nextEnd"),
+            Column("Enforced", _condition("Enforced", "reason"), wide=True),
+            Column("For", ".spec.reason", wide=True),
+            _AGE,
         ),
         selectable=(".spec.kind", ".status.active"),
     ),
@@ -88,7 +123,13 @@ def definition(kind: Kind) -> dict[str, Any]:
         "storage": True,
         "subresources": {"status": {}},
         "additionalPrinterColumns": [
-            {"name": title, "type": type_, "jsonPath": path} for title, type_, path in kind.columns
+            {
+                "name": column.title,
+                "type": column.type,
+                "jsonPath": column.path,
+                **({"priority": 1} if column.wide else {}),
+            }
+            for column in kind.columns
         ],
         "selectableFields": [{"jsonPath": path} for path in kind.selectable],
         "schema": {"openAPIV3Schema": structural_schema(kind.model)},

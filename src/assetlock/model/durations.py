@@ -12,7 +12,7 @@ import functools
 import re
 
 MAX_LENGTH = 64
-ACCEPTED = "a duration is written like 30m, 1h30m, PT30M or P1DT12H, without years, months, weeks or a sign"
+ACCEPTED = "a duration is written like 30m, 48h, PT30M or P2D, without years, months, weeks or a sign"
 
 
 def _part(digits: int, unit: str) -> str:
@@ -31,6 +31,7 @@ ENDING = "[0-9](ms|[A-Za-z])$"
 
 _PATTERN, _ENDING = re.compile(PATTERN), re.compile(ENDING)
 _PARTS = re.compile(r"([0-9]+)(?:[.]([0-9]+))?(ms|[DHMShms])")
+_DAYS = re.compile(r"([0-9]{1,3})([dw])")
 _SECOND = 1_000_000
 _MICROSECONDS = {
     "D": 86_400 * _SECOND,
@@ -49,8 +50,17 @@ def parse_duration(text: str) -> datetime.timedelta:
     """Read a duration; raises ValueError, saying what is accepted, for anything else."""
     if len(text) > MAX_LENGTH or not (_PATTERN.fullmatch(text) and _ENDING.search(text)):
         shown = text if len(text) <= MAX_LENGTH else f"{text[:MAX_LENGTH]}…"
-        raise ValueError(f"{shown!r} is no duration: {ACCEPTED}")
+        raise ValueError(f'invalid duration "{shown}": {_meant(text) or ACCEPTED}')
     return datetime.timedelta(microseconds=sum(_microseconds(*part) for part in _PARTS.findall(text)))
+
+
+def _meant(text: str) -> str | None:
+    """What to write instead, where days or weeks were meant."""
+    found = _DAYS.fullmatch(text)
+    if found is None:
+        return None
+    days = int(found[1]) * (7 if found[2] == "w" else 1)
+    return f"use {24 * days}h or P{days}D"
 
 
 def shown(length: datetime.timedelta) -> str:

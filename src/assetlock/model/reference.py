@@ -60,14 +60,15 @@ def reference() -> str:
 
 def _section(kind: Kind) -> str:
     schema = definition(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    columns = ", ".join(title.upper() for title, _, _ in kind.columns)
+    columns = ", ".join(column.title.upper() for column in kind.columns if not column.wide)
+    wide = ", ".join(column.title.upper() for column in kind.columns if column.wide)
     selectable = " and ".join(f"`{path[1:]}`" for path in kind.selectable)
     lines = [
         f"## {kind.model.__name__} (`{kind.plural}`, `{kind.short}`)",
         "",
         schema["description"],
         "",
-        f"Columns: {columns}. Field selectors: {selectable}.",
+        f"Columns: {columns}; with `-o wide` also {wide}. Field selectors: {selectable}.",
     ]
     for part in ("spec", "status"):
         inner = schema["properties"][part]
@@ -102,7 +103,7 @@ def _meaning(field: dict[str, Any]) -> str:
     said = [field.get("description", "")]
     if "enum" in field:
         said.append("One of " + ", ".join(f"`{value}`" for value in field["enum"]) + ".")
-    if "default" in field:
+    if "default" in field and "default" not in said[0].lower():
         said.append(
             f"Default: `{str(field['default']).lower() if field['type'] == 'boolean' else field['default']}`."
         )

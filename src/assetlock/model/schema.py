@@ -1,6 +1,7 @@
 """From a pydantic model to the structural schema that a CRD wants: no references, no nulls, no titles.
 
-Defaults of ``status`` are left out: what nobody has looked at yet has no state.
+Defaults of ``status`` fields are left out: what the operator has not observed has no state, and says so by
+its generation, so that tools which read that do not take it for ready.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ _ORDER = ("description", "type", "format", "enum", "default", "properties", "req
 _DROPPED = ("title", "$defs", "const")
 _INT32 = 2**31
 
+NOT_OBSERVED = {"observedGeneration": 0}
+"""The status of what the operator has not seen yet."""
+
 
 def structural_schema(model: type[BaseModel]) -> Schema:
     """The schema of a whole resource; ``metadata`` is left to the API server."""
@@ -26,7 +30,7 @@ def structural_schema(model: type[BaseModel]) -> Schema:
         "kind": {"description": "The kind of this object.", "type": "string"},
         "metadata": {"type": "object", "properties": {"name": {"type": "string"}}},
         "spec": parts["spec"],
-        "status": _without_defaults(parts["status"]),
+        "status": {**_without_defaults(parts["status"]), "default": NOT_OBSERVED},
     }
     root["required"].remove("metadata")
     return root

@@ -33,7 +33,7 @@ _TIMES = (
 
 
 class MaintenanceWindowSpec(Model):
-    """When, for which assets, and what happens to those who are in the way."""
+    """When, for which assets, and what happens to locks that are held."""
 
     model_config = ConfigDict(json_schema_extra=cel.rules(*_TIMES))
 
@@ -65,8 +65,9 @@ class MaintenanceWindowSpec(Model):
     end: Time | None = Field(None, description="When it ends, if it happens once.")
     kind: Literal["Block", "Allow"] = Field(
         "Block",
-        description="Block: the assets are closed inside the window. Allow: they are closed outside it. "
-        "An asset is open while no Block window and, if it has any, an Allow window is active.",
+        description="Block (default): the assets are under maintenance inside the window. Allow: outside it. An "
+        "asset "
+        "is not under maintenance while no Block window is active and, if it has Allow windows, one of those is.",
     )
     asset_names: list[AssetName] = Field(
         default_factory=list, max_length=256, description="Assets in the same namespace, by name."
@@ -76,23 +77,28 @@ class MaintenanceWindowSpec(Model):
     )
     when_held: Literal["Wait", "Revoke", "Skip"] = Field(
         "Wait",
-        description="What happens to an asset that is locked when it is to be closed. Wait: it is closed when "
-        "that lock ends, and nobody else gets it before. Revoke: the lock ends at once. Skip: not this time.",
+        description="What happens to an asset that is locked when maintenance begins. Wait (default): "
+        "maintenance begins "
+        "when that lock ends, and nobody else gets the asset before. Revoke: the lock ends at once. Skip: no "
+        "maintenance this time.",
     )
     lead_time: Duration = Field(
         "0s",
-        description="No new lock outlives the moment of closing: its TTL is cut short; "
-        "or refused, if it is asked for within this time before.",
+        description="Within this time before the start, locks that would outlive the start are not granted; "
+        "earlier ones "
+        "are cut short. Default: 0s.",
     )
     maintainers: list[Subject] = Field(
-        default_factory=list, max_length=32, description="Who may write while the assets are closed."
+        default_factory=list, max_length=32, description="Who may write during maintenance. Default: nobody."
     )
-    suspend: bool = Field(False, description="Whether it is ignored for now; one that is active ends.")
-    reason: str | None = Field(None, max_length=1024, description="What it is for; who is refused is told.")
+    suspend: bool = Field(
+        False, description="Whether the window is ignored; an active one ends. Default: false."
+    )
+    reason: str | None = Field(None, max_length=1024, description="Why; whoever is refused sees it.")
 
 
 class MaintenanceWindowStatus(Model):
-    """Where it stands."""
+    """The observed state."""
 
     active: bool | None = Field(None, description="Whether now is inside the window.")
     next_start: Time | None = Field(None, description="When it starts next.")
@@ -101,14 +107,15 @@ class MaintenanceWindowStatus(Model):
     last_end: Time | None = Field(None, description="When it ended last.")
     conditions: Conditions = Field(
         default_factory=list,
-        description="Ready: its times and assets are clear. Enforced: the assets are open and closed as it "
-        "says, or else which is not, and why.",
+        description="Ready: its times are valid and its assets exist. Enforced: the assets are as the window "
+        "says; else "
+        "which one is not, and why.",
     )
     observed_generation: int | None = Field(None, ge=0, description="The generation that this was made from.")
 
 
 class MaintenanceWindow(Model):
-    """When assets are closed for everybody's automation."""
+    """When assets are under maintenance."""
 
     model_config = ConfigDict(
         json_schema_extra=cel.rules(

@@ -46,7 +46,7 @@ def locked(review: Review, now: datetime.datetime) -> Refused | None:
         return None
     told = [holder.told for holder in holders]
     return verdict.locked(
-        messages.asset_locked(review.name, review.namespace, told),
+        messages.asset_locked(review.name, review.namespace, told, now),
         causes=tuple(str(holder) for holder in told[: messages.MOST_HOLDERS]),
         retry_after=facts.seconds_until(told, now, longest=60),
     )
@@ -58,6 +58,11 @@ def new_targets(review: Review) -> list[NamedTarget]:
     return [
         target for target in dict.fromkeys(_targets(review.new, review.namespace)) if target not in before
     ]
+
+
+def all_targets(review: Review) -> list[NamedTarget]:
+    """The targets that the Asset has after the write."""
+    return list(_targets(review.new, review.namespace))
 
 
 def decided(review: Review, denied: Iterable[NamedTarget]) -> Verdict:

@@ -79,6 +79,8 @@ def decide(review: Review, terms: Terms) -> Verdict:
     before, after = lease_facts(review.old), lease_facts(review.new)
     if not after.holder:
         return _freed(review)
+    if review.operation == "CREATE" and (lock := _copied_from(review)) is not None:
+        return _emptied(review, lock)
     seconds = after.seconds if after.seconds is not None else before.seconds if before.holder else None
     if seconds is None:
         seconds = max(1, int(terms.default_ttl.total_seconds()))
@@ -202,6 +204,22 @@ def _freed(review: Review) -> Admitted:
         "for that, and while it is there nobody can create it"
     )
     return Admitted(_patch(review, {**nothing, names.KEEP_ANNOTATION: "true"}, {}), (warning,))
+
+
+def _copied_from(review: Review) -> str | None:
+    """Whose Lease the new one is a copy of, if it was the operator's: nobody else writes these annotations."""
+    annotations = annotations_of(review.new)
+    if names.WITHHELD_ANNOTATION in annotations:
+        return "what kept the asset free"
+    lock = annotations.get(names.LOCK_ANNOTATION)
+    return f"AssetLock {lock}" if lock is not None else None
+
+
+def _emptied(review: Review, original: str) -> Admitted:
+    """A copy, as from a backup, that locks nothing; the operator removes it."""
+    nothing: dict[str, str | None] = dict.fromkeys(_OF_ONE_ACQUISITION)
+    warning = f"this Lease is a copy of that of {original}, as from a backup: it locks nothing and is removed"
+    return Admitted(_patch(review, nothing, {"holderIdentity": ""}), (warning,))
 
 
 def _patch(

@@ -148,7 +148,9 @@ def refused(
         message = messages.ending(review.title, claim.asset, claim.namespace)
         return verdict.locked(message, retry_after=RETRY_WHILE_FREEING)
     holders = holders_of(claim, asset)
-    message = messages.locked(review.title, claim.asset, claim.namespace, holders)
+    message = messages.locked(review.title, claim.asset, claim.namespace, holders, now)
+    if (claim.namespace, claim.asset) in assets and asset is None:
+        message = messages.orphaned(review.title, claim.asset, claim.namespace, holders)
     others = [other for other in claims if other is not claim and not holds(review, [other])]
     if others:
         more = ", ".join(f"{other.namespace}/{other.asset}" for other in others[: messages.MOST_HOLDERS])

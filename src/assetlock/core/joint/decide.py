@@ -235,7 +235,8 @@ def _show_held(view: JointView) -> Decision | None:
     situation, own, recorded = min(held, key=lambda one: one[1].claim.expires or _NEVER)
     entry = holder_entry(own, recorded.fencing_token)
     entry = entry.model_copy(update={"acquire_time": lock.status.acquire_time})
-    status = lock_status.held(situation, own, lock, entry, told)
+    situations = [situation for situation, _, _ in held]
+    status = lock_status.held(situation, own, lock, entry, told, situations)
     return None if status == lock.status else Decision(writes=(_write(view, status),), leisurely=True)
 
 

@@ -6,7 +6,7 @@ import datetime
 import heapq
 from collections.abc import Collection, Iterable, Iterator
 
-from assetlock.core import pods
+from assetlock.core import names, pods
 from assetlock.core.locks.lock import acquisition_of, is_about, steps_aside
 from assetlock.core.observation import Observation
 from assetlock.model.assetlock import AssetLock, LockState
@@ -72,6 +72,7 @@ def may_be_granted(observation: Observation, lock: AssetLock) -> bool:
         is_pending(lock)
         and lock.metadata.deletion_timestamp is None
         and lock.spec.holder is not None
+        and names.COPY_ANNOTATION not in lock.metadata.annotations
         and not ran_out(observation, lock)
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from assetlock.core import names
 from assetlock.core.acquisition import Acquisition, Ending, needs_all
 from assetlock.core.decision import (
     ConfirmAsset,
@@ -21,7 +22,11 @@ from assetlock.core.observation import Observation
 from assetlock.core.rules.live_reads import confirm_leases, confirm_slots
 from assetlock.core.situation import Situation
 from assetlock.core.status import assetlock as lock_status
+from assetlock.core.status import turnover
 from assetlock.model.assetlock import AssetLock, LockState
+
+_PASSING = frozenset({"Locked", "LockDelay", "Maintenance", "Waiting"})
+"""Reasons that end by themselves, so that waiting helps."""
 
 
 def end_locks(situation: Situation) -> Iterator[Decision]:
@@ -108,6 +113,11 @@ def not_to_be_served(lock: AssetLock) -> Ending | None:
     """How a lock that waits ends that is being deleted, or is for nobody."""
     if lock.metadata.deletion_timestamp is not None:
         return Ending(LockState.RELEASED, "Deleted", "deleted while it waited")
+    if names.COPY_ANNOTATION in lock.metadata.annotations:
+        message = (
+            "it is a copy of another AssetLock, as from a backup, and asks for nothing; create a new one"
+        )
+        return Ending(LockState.FAILED, "Restored", message)
     if lock.spec.holder is None:
         message = "admission did not stamp who asked; create the lock again"
         return Ending(LockState.FAILED, "HolderUnknown", message)
@@ -123,7 +133,7 @@ def not_had(lock: AssetLock, reason: str, why: str) -> Ending:
     """How such a lock ends that can't be had, with reason and sentence why it can't."""
     if queue.waits_at_all(lock):
         return Ending(LockState.FAILED, "WaitTimeout", f"waited {lock.spec.wait}; {why}")
-    return Ending(LockState.FAILED, reason, f"{why}; set spec.wait to queue")
+    return Ending(LockState.FAILED, reason, f"{why}; set spec.wait to queue" if reason in _PASSING else why)
 
 
 def _confirm_taken(situation: Situation, lock: AssetLock) -> tuple[Confirmation, ...]:
@@ -154,9 +164,21 @@ def forget(situation: Situation) -> Decision | None:
 def finish(situation: Situation, lock: AssetLock, ending: Ending) -> WriteLockStatus:
     """The write that makes an AssetLock terminal."""
     bad = ending.state is not LockState.RELEASED
-    told = Event.about(lock, str(ending.state), ending.message, warning=bad)
+    told = Event.about(lock, str(ending.state), _told(situation, lock, ending), warning=bad)
     status = lock_status.finished(situation, lock, ending)
     return WriteLockStatus(lock_status.body(situation, lock, status), events=(told,))
+
+
+def _told(situation: Situation, lock: AssetLock, ending: Ending) -> str:
+    """What ended, where something had begun, and why."""
+    asset = situation.observation.asset
+    holders = asset.status.holders if asset else []
+    held = next((each for each in holders if each.acquisition == acquisition_of(lock)), None)
+    if held is None:
+        return ending.message
+    return (
+        f"asset {situation.observation.name} is no longer locked by {turnover.whose(held)}: {ending.message}"
+    )
 
 
 def _may_be_announced(lock: AssetLock, recorded: Collection[str]) -> bool:

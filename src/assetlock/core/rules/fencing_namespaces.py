@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assetlock.core import names
-from assetlock.core.decision import Body, ConfirmAsset, Confirmation, Decision, PatchNamespace
+from assetlock.core.decision import Body, ConfirmAsset, Confirmation, Decision, Event, PatchNamespace
 from assetlock.core.fence import namespace_fence
 from assetlock.core.fence.namespace_fence import GuardedTarget, NamespaceFence
 from assetlock.core.observation import ObservedNamespace, ObservedTarget
@@ -60,7 +60,20 @@ def _missing(situation: Situation, space: ObservedNamespace) -> PatchNamespace |
         annotations[situation.namespace_fence_key] = str(wanted)
     if not labels and not annotations:
         return None
-    return PatchNamespace(space, _patch(space, labels=labels, annotations=annotations))
+    events = _removed(situation, space) if labels else ()
+    return PatchNamespace(space, _patch(space, labels=labels, annotations=annotations), events)
+
+
+def _removed(situation: Situation, space: ObservedNamespace) -> tuple[Event, ...]:
+    """That somebody has taken the label off while the asset is locked: without it, less is refused."""
+    asset = situation.observation.asset
+    was_there = (
+        space.name == situation.observation.namespace or situation.namespace_fence_key in space.annotations
+    )
+    if asset is None or not was_there or not any(holder.announced for holder in situation.holders):
+        return ()
+    note = f"somebody removed the label {names.GUARDED_LABEL} from namespace {space.name}; it is put back"
+    return (Event.about(asset, "GuardRestored", note, warning=True),)
 
 
 def _wanted(situation: Situation, space: ObservedNamespace) -> NamespaceFence | None:

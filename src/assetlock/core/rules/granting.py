@@ -45,6 +45,7 @@ from assetlock.core.rules.live_reads import (
 from assetlock.core.situation import Situation
 from assetlock.core.status import asset as asset_status
 from assetlock.core.status import assetlock as lock_status
+from assetlock.core.status import turnover
 from assetlock.core.windows import term
 from assetlock.model.assetlock import AssetLock
 
@@ -158,7 +159,8 @@ def record(situation: Situation) -> Decision | None:
     entries.sort(key=lambda entry: entry.fencing_token)
     confirm: tuple[Confirmation, ...] = (*confirm_former_gone(situation), *confirm_not_over(new))
     status = asset_status.status_of(situation, entries, entries[-1].fencing_token)
-    return Decision(confirm=confirm, writes=(asset_status.write(situation, status),))
+    events = turnover.ended(situation)
+    return Decision(confirm=confirm, writes=(asset_status.write(situation, status, *events),))
 
 
 def _needs_token(situation: Situation, holder: Acquisition) -> bool:
@@ -182,18 +184,18 @@ def announce(situation: Situation) -> Decision | None:
     entry, holder = min(untold, key=lambda pair: pair[0].fencing_token)
     confirm = confirm_absent(situation)
     if holder.lock is None:
-        told = Event.about(asset, "Locked", f"locked by {entry.identity}, token {entry.fencing_token}")
+        told = Event.about(asset, "Locked", f"locked by {turnover.whose(entry)}")
         patch = lease_bodies.announcement(holder.primary.lease, entry.fencing_token)
         return Decision(confirm, writes=(AnnounceOnLease(holder.primary.name, patch, events=(told,)),))
-    note = f"asset {situation.observation.name} locked for {entry.identity}, token {entry.fencing_token}"
-    locked = Event.about(asset, "Locked", f"{note} ({holder.lock.metadata.name})")
+    note = f"asset {situation.observation.name} is locked by {turnover.whose(entry)}"
+    locked = Event.about(asset, "Locked", f"locked by {turnover.whose(entry)}")
     fenced = tell(holder.lock, situation.observation.name, entry.fencing_token)
     if is_joint(holder.lock) and not is_whole(holder.lock, fenced):
         status = lock_status.fenced(situation, holder.lock, fenced)
         body = lock_status.body(situation, holder.lock, status)
         return Decision(confirm, writes=(WriteLockStatus(body, events=(locked,)),))
     if is_joint(holder.lock):
-        note = f"assets {', '.join(assets_of(holder.lock))} locked for {entry.identity}"
+        note = f"assets {', '.join(assets_of(holder.lock))} are locked by {entry.identity} (AssetLock {entry.lock})"
     status = lock_status.held(situation, holder, holder.lock, entry, fenced)
     body = lock_status.body(situation, holder.lock, status)
     events = (Event.about(holder.lock, "Acquired", note), locked)

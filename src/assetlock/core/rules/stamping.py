@@ -9,7 +9,6 @@ from assetlock.core.decision import (
     ConfirmAsset,
     Confirmation,
     Decision,
-    Event,
     PatchTarget,
 )
 from assetlock.core.fence.stamp import Stamp, StampedHolder
@@ -24,7 +23,7 @@ from assetlock.core.rules.live_reads import (
 )
 from assetlock.core.situation import Situation
 from assetlock.core.status import asset as asset_status
-from assetlock.core.status import fenced_places
+from assetlock.core.status import fenced_places, turnover
 
 
 def list_places(situation: Situation) -> Decision | None:
@@ -93,11 +92,11 @@ def clear(situation: Situation) -> Decision | None:
     if situation.holders:
         return None
     if asset is not None and asset.status.holders:
-        told = Event.about(asset, "Unlocked", "the lock is free")
+        told = turnover.ended(situation)
         status = asset_status.status_of(situation, [], situation.token_in_use)
         slots = sorted({slot for holder in asset.status.holders for slot in holder.slots})
         confirm = (*confirm_slots(situation, slots), *confirm_former_gone(situation))
-        return Decision(confirm=confirm, writes=(asset_status.write(situation, status, told),))
+        return Decision(confirm=confirm, writes=(asset_status.write(situation, status, *told),))
     writes = [_unstamp(situation, target) for target in observation.targets if _is_stamped(situation, target)]
     version = asset.metadata.resource_version if asset else None
     confirm_free = (ConfirmAsset(version),)

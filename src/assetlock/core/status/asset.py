@@ -10,15 +10,14 @@ from assetlock.core import names
 from assetlock.core.acquisition import Acquisition
 from assetlock.core.decision import Event, WriteAssetStatus
 from assetlock.core.fence import break_glass
-from assetlock.core.identity import QUARANTINE
+from assetlock.core.identity import LOCK_DELAY, QUARANTINE
 from assetlock.core.locks.lease_claim import LeaseClaim
 from assetlock.core.locks.lock import is_choosing
 from assetlock.core.locks.queue import SHOWN
 from assetlock.core.messages import printable, shortened
-from assetlock.core.selection import described
 from assetlock.core.setter import setter_of
 from assetlock.core.situation import Situation
-from assetlock.core.status import fenced_places, overcommitted, reporting
+from assetlock.core.status import fenced_places, fencing, overcommitted, reporting
 from assetlock.core.stuck import Stuck
 from assetlock.model.asset import Asset, AssetStatus, Holder, QueueEntry, Target
 from assetlock.model.assetlock import AssetLock
@@ -40,6 +39,8 @@ def status_of(situation: Situation, holders: Sequence[Holder], token: int) -> As
     waiters = [lock for lock in situation.waiters if not is_choosing(lock)]
     return AssetStatus(
         lock_state=_lock_state(holders),
+        held_by=_held_by(holders),
+        slots=_slots(asset, holders),
         holders=list(holders),
         queue=[_entry(lock) for lock in waiters[:SHOWN]],
         queue_length=len(waiters) + observation.behind.count,
@@ -121,6 +122,26 @@ def _lock_state(holders: Sequence[Holder]) -> Literal["Unlocked", "Locked", "Mai
     return "Locked" if holders else "Unlocked"
 
 
+def _held_by(holders: Sequence[Holder]) -> str | None:
+    """Who holds it, in a column."""
+    if not holders:
+        return None
+    others = f" and {len(holders) - 1} more" if len(holders) > 1 else ""
+    return f"{shown_as(holders[0].identity)}{others}"
+
+
+def shown_as(identity: str) -> str:
+    """A holder's name; of what keeps everybody out, why it does."""
+    nobody = {QUARANTINE.username: "nobody (quarantined)", LOCK_DELAY.username: "nobody (lockDelay)"}
+    return nobody.get(identity, shortened(identity))
+
+
+def _slots(asset: Asset, holders: Sequence[Holder]) -> str | None:
+    """How many slots are taken, of those that there are; not of an asset with a single one."""
+    taken = {slot for holder in holders for slot in holder.slots}
+    return f"{len(taken)}/{asset.spec.capacity}" if asset.spec.capacity > 1 else None
+
+
 def _asset(situation: Situation) -> Asset:
     if situation.observation.asset is None:
         raise ValueError(f"no asset {situation.observation.name}")
@@ -138,24 +159,24 @@ def _entry(lock: AssetLock) -> QueueEntry:
 
 def _asset_conditions(situation: Situation) -> list[Condition]:
     asset = _asset(situation)
-    wanted = [target for target in situation.observation.targets if target.wanted]
-    missing = next((t.target for t in wanted if not t.uid), None)
-    ready = ("True", "Ready", "locks are granted")
+    ready = _ready(situation)
+    fenced = fencing.of_asset(situation)
     stalled = reporting.gone(asset, reporting.STALLED, "Ready")
-    if situation.unfenceable:
-        fenced = ("False", "NotFenceable", situation.unfenceable)
-        if situation.unprotected:
-            ready, stalled = fenced, {reporting.STALLED: ("True", "NotFenceable", situation.unfenceable)}
-    elif missing:
-        fenced = _missing(missing)
-    else:
-        fenced = ("True", "Fenced", f"all {len(wanted)} targets can be fenced")
+    if situation.unprotected:
+        ready, stalled = fenced, {reporting.STALLED: ("True", "NotFenceable", situation.unprotected)}
     if situation.held_up and situation.held_up.failed and ready[0] == "True":
         ready = _held_up(situation.held_up)
-    told = {"Ready": ready, "Fenced": fenced, **stalled, **_permitted(situation)}
+    told = {"Ready": ready, fencing.FENCED: fenced, **stalled, **_permitted(situation)}
     told |= overcommitted.condition(situation, asset)
     conditions = reporting.conditions(situation.observation.now, asset, told)
     return [c for c in conditions if c.type != "TargetsPermitted" or asset.spec.targets]
+
+
+def _ready(situation: Situation) -> reporting.Told:
+    quarantined = (a.claim for a in situation.holders if a.claim.withheld and a.claim.identity == QUARANTINE)
+    for claim in quarantined:
+        return "False", "Quarantined", _withheld_for(claim) or ""
+    return "True", "Ready", "accepting locks"
 
 
 def _permitted(situation: Situation) -> dict[str, reporting.Told]:
@@ -180,12 +201,3 @@ def _what(target: Target) -> str:
 def _fenced(situation: Situation) -> int:
     """How many objects carry the stamp, once the lock is announced."""
     return sum(1 for t in situation.observation.targets if t.wanted and t.uid and not t.problem)
-
-
-def _missing(target: Target) -> reporting.Told:
-    """What the condition Fenced says of a target that is not there."""
-    if target.selector is not None:
-        what = f"no {target.kind} is selected by {described(target.selector)}"
-        return "False", "NothingSelected", f"{what}; what will be is fenced as soon as it is"
-    what = f"{target.kind} {target.name} does not exist"
-    return "False", "TargetNotFound", f"{what}; it is fenced as soon as it does"

@@ -9,10 +9,13 @@ from typing import Any
 from assetlock.core.acquisition import Acquisition, Ending
 from assetlock.core.decision import Body
 from assetlock.core.identity import QUARANTINE
+from assetlock.core.locks.lease_claim import LeaseClaim
 from assetlock.core.locks.lock import acquisition_of, is_joint
 from assetlock.core.locks.ttl import effective_ttl, longest_ttl
+from assetlock.core.messages import shortened
+from assetlock.core.selection import described
 from assetlock.core.situation import Situation
-from assetlock.core.status import reporting
+from assetlock.core.status import fencing, reporting
 from assetlock.core.windows import term
 from assetlock.core.windows.gate import names_of
 from assetlock.model.asset import Holder
@@ -42,14 +45,21 @@ def held(
     lock: AssetLock,
     holder: Holder,
     told: Sequence[LockedAsset] = (),
+    together: Sequence[Situation] = (),
 ) -> AssetLockStatus:
-    """As announced, or with its expiry brought up to date; ``told`` with a token for each of several assets."""
+    """As announced, or with its expiry brought up to date.
+
+    ``told``: a token for each of several assets, ``together``: the situations there.
+    """
     until = format_time(holder.expire_time) if holder.expire_time else "released"
-    message = f"{_tokens(lock, holder, told)}, until {until}{_clipped(situation, acquisition, lock)}"
+    fenced = fencing.of_lock(together or (situation,))
+    notes = f"{_clipped(situation, acquisition, lock)}{_unfenced(fenced)}"
+    message = f"{_tokens(lock, holder, told)}, until {until}{notes}"
     conditions = {
         "Acquired": ("True", "Granted", message),
         "Finished": ("False", "Held", ""),
         "Settled": ("True", "Granted", message),
+        fencing.FENCED: fenced,
         **_holder_condition(acquisition, lock, until),
         **reporting.gone(lock, reporting.RECONCILING, "Granted"),
     }
@@ -62,6 +72,7 @@ def held(
         waits_for=None,
         fencing_token=None if is_joint(lock) else holder.fencing_token,
         assets=list(told) if is_joint(lock) else None,
+        tokens=", ".join(str(one.fencing_token) for one in told[:NAMED]) if is_joint(lock) else None,
         acquire_time=holder.acquire_time,
         expire_time=holder.expire_time,
     )
@@ -112,7 +123,10 @@ def finished(situation: Situation, lock: AssetLock, ending: Ending) -> AssetLock
         conditions[reporting.STALLED] = ("True", ending.reason, ending.message)
     if reporting.has_condition(lock, HOLDER_ALIVE):
         conditions[HOLDER_ALIVE] = ("Unknown", ending.reason, "the lock has ended")
+    if reporting.has_condition(lock, fencing.FENCED):
+        conditions[fencing.FENCED] = ("False", ending.reason, "the lock has ended")
     finish_time = reporting.whole_second(situation.observation.now)
+    until = lock.status.expire_time
     return _changed(
         situation,
         lock,
@@ -121,6 +135,7 @@ def finished(situation: Situation, lock: AssetLock, ending: Ending) -> AssetLock
         queue_position=None,
         waits_for=None,
         finish_time=finish_time,
+        expire_time=until if until is not None and until <= finish_time else None,
     )
 
 
@@ -151,10 +166,36 @@ def waits_for(situation: Situation, lock: AssetLock, position: int) -> str | Non
     """Those who come before the lock in short: who has the asset, then who is ahead in line."""
     having = [a.claim for a in situation.active if a.id != acquisition_of(lock)]
     ahead = situation.waiters[: min(position - 1, NAMED)]
-    named = [f"{held.identity.username} ({held.lock_name or 'by hand'})" for held in having[:NAMED]]
+    named = [f"{held.identity.username} ({held.lock_name or _by_what(held)})" for held in having[:NAMED]]
     named += [f"{reporting.username(waiter)} ({waiter.metadata.name})" for waiter in ahead]
     rest = len(having) + position - 1 - min(len(named), NAMED)
     return ", ".join(named[:NAMED]) + (f" and {rest} more" if rest else "") or None
+
+
+def _by_what(held: LeaseClaim) -> str:
+    """What has an asset that no AssetLock has."""
+    return "lockDelay" if held.withheld else "Lease"
+
+
+def _asset_list(lock: AssetLock, chosen: Sequence[LockedAsset] | None) -> str:
+    """The assets of a lock over several, in a column."""
+    selector = lock.spec.asset_selector
+    if selector is not None and not chosen:
+        return f"{lock.spec.count or 1} of {shortened(described(selector))}"
+    names = (
+        sorted(one.name for one in chosen or ())
+        if selector is not None
+        else sorted(lock.spec.asset_names or ())
+    )
+    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+
+
+def _unfenced(fenced: reporting.Told) -> str:
+    """What a lock does not protect, for who reads that it was acquired."""
+    status, reason, message = fenced
+    if status == "True" or reason == "NoTargets":
+        return ""
+    return f"; it does not protect everything: {message}"
 
 
 def _tokens(lock: AssetLock, holder: Holder, told: Sequence[LockedAsset]) -> str:
@@ -224,6 +265,11 @@ def _changed(
     """The AssetLock's status with these conditions and these fields of it changed."""
     update = {
         **changed,
+        **(
+            {"asset_list": _asset_list(lock, changed.get("assets", lock.status.assets))}
+            if is_joint(lock)
+            else {}
+        ),
         "conditions": reporting.conditions(situation.observation.now, lock, conditions),
         "observed_generation": lock.metadata.generation,
     }

@@ -75,6 +75,8 @@ def _calendar(view: WindowView) -> tuple[Calendar | None, reporting.Told]:
         calendar = calendar_of(spec)
     except BadWindow as error:
         return None, ("False", "InvalidTimes", str(error))
+    if view.window.metadata.deletion_timestamp is not None:
+        return None, ("False", "Deleting", "being deleted: it closes nothing")
     if spec.suspend:
         return None, ("True", "Suspended", "suspended: it closes nothing")
     missing = sorted(set(spec.asset_names) - {asset.metadata.name for asset in view.assets})
