@@ -36,7 +36,7 @@ def refused(operation: str, terms: Terms = TERMS, **parts: Any) -> Refused:
 
 def test_a_new_lease_gets_owner_acquisition_and_our_times() -> None:
     wishful = lease(owner="somebody", renewTime="2099-01-01T00:00:00.000000Z", leaseTransitions=40)
-    wishful["metadata"]["annotations"] |= {names.TOKEN_ANNOTATION: "9", names.LOCK_ANNOTATION: "x"}
+    wishful["metadata"]["annotations"] |= {names.TOKEN_ANNOTATION: "9"}
     stored = after("CREATE", by=user("bob"), new=wishful)
     assert stored["metadata"]["annotations"] == {
         names.OWNER_ANNOTATION: "- bob",
@@ -49,6 +49,15 @@ def test_a_new_lease_gets_owner_acquisition_and_our_times() -> None:
         "renewTime": NOW_TEXT,
         "leaseTransitions": 0,
     }
+
+
+@pytest.mark.parametrize("mark", [names.LOCK_ANNOTATION, names.WITHHELD_ANNOTATION])
+def test_a_new_lease_with_a_mark_of_the_operators_is_a_copy_and_holds_nothing(mark: str) -> None:
+    copied = lease(owner="somebody")
+    copied["metadata"]["annotations"] |= {mark: "x", names.TOKEN_ANNOTATION: "9"}
+    stored = after("CREATE", by=user("bob"), new=copied)
+    assert stored["metadata"]["annotations"] == {}
+    assert stored["spec"]["holderIdentity"] == ""
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_only_maintainers_write_to_what_is_closed() -> None:
 def test_who_closed_it_and_why_is_told_and_not_who_maintains_it() -> None:
     asked = review("UPDATE", by=user("dora"), old=closed(), new=closed("blue"))
     refusal = target_rules.refused(asked, target_rules.claims_on(asked), {}, NOW)
-    assert "closed for maintenance by alice: new disks. Wait" in refusal.message
+    assert "under maintenance by alice: new disks. Wait" in refusal.message
     assert "bob" not in refusal.message
 
 
@@ -75,7 +75,7 @@ def test_a_closed_asset_itself_is_its_maintainers(by: dict[str, Any], refused: b
     new = {**old, "spec": {"type": "VM"}}
     refusal = asset_rules.locked(review("UPDATE", kind="Asset", by=by, old=old, new=new), NOW)
     assert (refusal is not None) is refused
-    assert refusal is None or "closed for maintenance by alice (new disks)" in refusal.message
+    assert refusal is None or "under maintenance by alice (new disks)" in refusal.message
 
 
 @pytest.mark.parametrize(

@@ -102,4 +102,4 @@ def test_who_waits_sees_place_and_those_ahead(operated: Operated) -> None:
     shown = operated.kubectl("get", "alk", "third").stdout
     assert "WAITS FOR" in shown
     assert "alice (first), bob (second)" in shown
-    assert "number 2 in line" in operated.condition("third")["message"]
+    assert "position 2 in the queue" in operated.condition("third")["message"]

@@ -104,7 +104,7 @@ def test_an_asset_is_closed_now_and_by_windows_as_the_page_shows(
     kubectl, command_line, windows, roles = blocks(page, "sh")
     operated.kubectl("create", "-f", "-", stdin=now)
     assert "Maintenance" in paste(operated, tmp_path, kubectl)
-    assert "asset shop-db is closed until" in paste(operated, tmp_path, command_line)
+    assert "asset shop-db is under maintenance until" in paste(operated, tmp_path, command_line)
     operated.kubectl("create", "-f", "-", stdin=again)
     assert "saturday-night condition met" in paste(operated, tmp_path, windows)
     assert "rolebinding.rbac.authorization.k8s.io/ops created" in paste(operated, tmp_path, roles)

@@ -98,7 +98,7 @@ def test_an_unchanged_leader_election_is_a_lock_like_any_other(
     refused = attempt(operated, "bob")
     assert "held by alice" in refused.stderr
     operated.lock("impatient", "bob")
-    assert "held by alice (a Lease made by hand)" in operated.settled("impatient")["message"]
+    assert "held by alice (a Lease)" in operated.settled("impatient")["message"]
     operated.lock("second", "bob", wait="10m", ttl="1h")
     operated.kubectl("wait", "alk/second", "--for=jsonpath={.status.state}=Pending", "--timeout=10s")
     first = operated.get("lease", "asset.vm-1")["spec"]["renewTime"]

@@ -36,8 +36,8 @@ def run(
 def test_it_closes_the_asset_for_all_but_the_maintainers_and_opens_it_again(shop: Operated) -> None:
     closed = run(shop, "--for", "2h", "--reason", "new disks", "--maintainer", "alice")
     assert closed.returncode == os.EX_OK, closed.stderr
-    assert "asset vm-1 is closed until" in closed.stdout
-    assert "closed for maintenance by carol" in shop.write("app", "carol").stderr
+    assert "asset vm-1 is under maintenance until" in closed.stdout
+    assert "under maintenance by carol" in shop.write("app", "carol").stderr
     assert "new disks" in shop.write("app", "bob").stderr
     assert shop.write("app", "alice").returncode == 0
     assert "ended AssetLock maintenance-vm-1-" in run(shop, "--end").stdout
@@ -46,9 +46,9 @@ def test_it_closes_the_asset_for_all_but_the_maintainers_and_opens_it_again(shop
 
 def test_it_says_whom_it_waits_for_and_may_end_that_lock_instead(shop: Operated) -> None:
     shop.held("first")
-    assert "will be closed when alice (first) is done" in run(shop).stdout
+    assert "maintenance of asset vm-1 begins when alice (first) is done" in run(shop).stdout
     assert "ended" in run(shop, "--end").stdout
-    assert "is closed until" in run(shop, "--revoke").stdout
+    assert "is under maintenance until" in run(shop, "--revoke").stdout
     assert shop.get("alk", "first")["status"]["state"] == "Revoked"
 
 

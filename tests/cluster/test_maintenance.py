@@ -61,7 +61,7 @@ def test_maintenance_refuses_everybody_and_says_why(shop: Operated) -> None:
     for user in ("alice", "carol"):
         refused = shop.write("app", user)
         assert refused.returncode == 1
-        assert "closed for maintenance by carol since" in refused.stderr
+        assert "under maintenance by carol since" in refused.stderr
         assert "(new disks)" in refused.stderr
     assert shop.write("app", "bob").returncode == 0
     assert shop.get("ast", "vm-1")["status"]["lockState"] == "Maintenance"
@@ -78,7 +78,7 @@ def test_a_colleague_takes_maintenance_over(shop: Operated) -> None:
     shop.kubectl("create", "rolebinding", "bob", "--clusterrole=assetlock-maintainer", "--user=bob")
     shop.held("mine-now", "bob", mode="Maintenance", whenHeld="Revoke", reason="shift change")
     assert shop.get("alk", "quiet")["status"]["state"] == "Revoked"
-    assert "closed for maintenance by bob" in shop.write("app", "carol").stderr
+    assert "under maintenance by bob" in shop.write("app", "carol").stderr
 
 
 def test_a_window_closes_and_when_it_is_deleted_opens(shop: Operated) -> None:
@@ -119,7 +119,7 @@ def test_a_lock_asked_for_inside_a_window_is_told_when_it_opens(shop: Operated) 
     shop.lock("first", "alice")
     settled = shop.settled("first")
     assert settled["reason"] == "Maintenance"
-    assert f"it opens again at {window(shop)['spec']['end']}" in settled["message"]
+    assert f"maintenance ends at {window(shop)['spec']['end']}" in settled["message"]
 
 
 def test_a_window_says_what_it_waits_for_and_what_it_skipped(shop: Operated) -> None:

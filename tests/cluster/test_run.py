@@ -88,7 +88,7 @@ def test_a_lock_that_another_holds_is_a_conflict_and_says_who(assetlock: Command
     assert "held by bob" in refused.stderr
     assert assetlock("run", "vm-1", "-E", "9", "--", "true").returncode == 9
     waited = assetlock("run", "vm-1", "--wait", "1s", "--", "true")
-    assert (waited.returncode, "number 1 in line" in waited.stderr) == (os.EX_TEMPFAIL, True)
+    assert (waited.returncode, "position 1 in the queue" in waited.stderr) == (os.EX_TEMPFAIL, True)
     assert [lock["metadata"]["name"] for lock in assetlock.locks()] == ["other"]
 
 

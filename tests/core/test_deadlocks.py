@@ -91,4 +91,4 @@ def test_a_lock_over_several_assets_may_be_in_the_way_of_its_own_holder(town: To
     town.settle()
     name, told = victim(town)
     assert name == "a2"
-    assert "which user-both (both) is before it in line for" in told
+    assert "which user-both (both) is ahead of it in the queue of" in told

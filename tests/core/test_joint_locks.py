@@ -118,7 +118,7 @@ def test_whoever_comes_later_does_not_go_first_on_an_asset_that_is_still_free(to
     town.ask_one("later", "db", wait="10m")
     town.settle()
     assert town.state("later") == "Pending"
-    assert town.reason("later") == "Locked: user-release (release) comes first; number 2 in line"
+    assert town.reason("later") == "Locked: user-release (release) comes first; position 2 in the queue"
     town.withdraw("patch")
     town.settle()
     assert (town.state("release"), town.state("later")) == ("Held", "Pending")

@@ -97,7 +97,7 @@ def test_maintenance_that_revokes_sends_the_holder_away_and_says_why(world: Worl
     world.ask("quiet", "alice", **MAINTENANCE, whenHeld="Revoke", reason="fire")
     writes = world.settle()
     assert (world.state("first"), world.state("quiet")) == ("Revoked", "Held")
-    assert "closed for maintenance by alice, lock quiet (fire)" in message(world, "first")
+    assert "under maintenance by alice, lock quiet (fire)" in message(world, "first")
     assert "DeleteLease" not in kinds(writes), "it is handed over, not freed in between"
 
 
@@ -202,7 +202,7 @@ def test_nobody_is_granted_inside_a_window_and_is_told_when_it_opens(world: Worl
     world.settle()
     assert world.state("first") == "Failed"
     assert message(world, "first") == (
-        "closed for maintenance by window freeze since 2026-03-28T12:00:00Z (year end); it opens again at "
+        "under maintenance by window freeze since 2026-03-28T12:00:00Z (year end); maintenance ends at "
         "2026-03-28T15:00:00Z; set spec.wait to queue"
     )
     assert world.state("waits") == "Pending"
@@ -405,8 +405,8 @@ def test_within_the_lead_time_only_what_ends_before_the_start_is_granted(world: 
     world.settle()
     assert (world.state("long"), world.state("short")) == ("Failed", "Held")
     assert message(world, "long").startswith(
-        "its TTL would outlive 2026-03-28T13:00:00Z, when the asset is closed for maintenance by window freeze "
-        "(year end); ask for less, or later: it opens again at 2026-03-28T15:00:00Z"
+        "its TTL would outlive 2026-03-28T13:00:00Z, when the asset is under maintenance by window freeze "
+        "(year end); ask for less, or later: maintenance ends at 2026-03-28T15:00:00Z"
     )
 
 
@@ -432,7 +432,7 @@ def test_nobody_takes_over_what_is_closed_to_him(world: World) -> None:
     world.ask("heir", "bob", takeOver="first", wait="4h")
     world.settle()
     assert (world.state("first"), world.state("heir")) == ("Held", "Pending")
-    assert "closed for maintenance" in message(world, "heir")
+    assert "under maintenance" in message(world, "heir")
     pass_until(world, 2.1)
     assert (world.state("first"), world.state("heir")) == ("Released", "Held")
 

@@ -68,7 +68,7 @@ def test_standing_in_line_behind_one_that_waits_for_what_one_has_is_waiting_for_
         has("a1", "alice", "x"), wants("both", "bob", "x", "y", n=1), wants("a2", "alice", "y", n=2)
     )
     assert deadlock.victim.name == "a2"
-    assert "bob (both) is before it in line for" in str(deadlock)
+    assert "bob (both) is ahead of it in the queue of" in str(deadlock)
 
 
 def test_a_reader_waits_for_a_slot_and_not_for_every_reader() -> None:

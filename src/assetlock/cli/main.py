@@ -33,8 +33,8 @@ COMMANDS = {
     "uninstall": Lazy(
         "assetlock.cli.uninstall:uninstall", "End every lock, and remove assetlock from a cluster."
     ),
-    "maintain": Lazy("assetlock.cli.maintain:maintain", "Close an asset for maintenance, and open it again."),
-    "revoke": Lazy("assetlock.cli.revoke:revoke", "End the lock that others hold on an asset."),
+    "maintain": Lazy("assetlock.cli.maintain:maintain", "Put an asset under maintenance, and end that."),
+    "revoke": Lazy("assetlock.cli.revoke:revoke", "End somebody else's lock on an asset."),
     "operator": Lazy("assetlock.cli.operator:operator", "Run one of the operator's processes."),
 }
 

@@ -65,12 +65,12 @@ class _Length(click.ParamType[str]):
     show_default=True,
     help=f"How long: {', '.join(PRESETS)}, or any other length.",
 )
-@click.option("--reason", help="What for: whoever is refused is told.")
+@click.option("--reason", help="Why; whoever is refused sees it.")
 @click.option(
     "--maintainer", "maintainers", multiple=True, help="A user who may write meanwhile; repeatable."
 )
 @click.option("--revoke", is_flag=True, help="End the lock that somebody has. Default: wait for its end.")
-@click.option("--end", is_flag=True, help="Open the asset again: end your own maintenance of it.")
+@click.option("--end", is_flag=True, help="End your own maintenance of the asset.")
 def maintain(
     asset: str,
     namespace: str | None,
@@ -82,7 +82,7 @@ def maintain(
     revoke: bool,
     end: bool,
 ) -> None:
-    """Close ASSET for maintenance: nobody writes to it, your own automation included.
+    """Put ASSET under maintenance: nobody writes to it, your own automation included.
 
     This needs the verb "maintain" on the asset, --revoke also "unlock".
     """
@@ -141,18 +141,18 @@ async def _answer(api: Api, namespace: str, name: str) -> dict[str, Any]:
 def _tell(asset: str, name: str, status: dict[str, Any]) -> None:
     state = status.get("state")
     if state == "Held":
-        click.echo(f"asset {asset} is closed until {status.get('expireTime')} (AssetLock {name})")
+        click.echo(f"asset {asset} is under maintenance until {status.get('expireTime')} (AssetLock {name})")
         return
     if state not in (None, "Pending"):
         why = next((c["message"] for c in status.get("conditions", ()) if c["type"] == "Settled"), state)
-        raise _NotClosed(f"asset {asset} is not closed: {why}")
+        raise _NotClosed(f"asset {asset} is not under maintenance: {why}")
     if state is None:
         raise _NotClosed(
             f"no answer in {ANSWERED_WITHIN:g} s; AssetLock {name} takes effect once the controller processes it"
         )
     waits = status.get("waitsFor") or "its turn"
     click.echo(
-        f"asset {asset} will be closed when {waits} is done (AssetLock {name}); "
+        f"maintenance of asset {asset} begins when {waits} is done (AssetLock {name}); "
         f"to take that back: assetlock maintain {asset} --end"
     )
 

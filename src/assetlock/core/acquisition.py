@@ -106,7 +106,7 @@ def _revoked(observation: Observation, lock: AssetLock | None) -> Ending | None:
         if window_locks.revokes(other, lock) and not queue.ran_out(observation, other):
             who = other.spec.holder.username if other.spec.holder else ""
             why = f" ({shortened(other.spec.reason)})" if other.spec.reason else ""
-            message = f"the asset is closed for maintenance by {who}, lock {other.metadata.name}{why}"
+            message = f"the asset is under maintenance by {who}, lock {other.metadata.name}{why}"
             return Ending(LockState.REVOKED, "Maintenance", message)
     return None
 
@@ -151,7 +151,7 @@ def acquired(
 
 def _ending(observation: Observation, claim: LeaseClaim, lock: AssetLock | None) -> Ending | None:
     if lock is None and any(is_given_back(claim.acquisition, other) for other in observation.locks):
-        return Ending(LockState.RELEASED, "GivenBack", "another of the lock's assets could not be had")
+        return Ending(LockState.RELEASED, "GivenBack", "another of the lock's assets could not be acquired")
     if claim.lock_name is not None and lock is None:
         return Ending(LockState.RELEASED, "Deleted", "its AssetLock was deleted", confirmed=False)
     if lock is not None and lock.status.state is not None and queue.has_ended(lock):

@@ -177,7 +177,7 @@ def _held(asset: str, namespace: str, holders: Sequence[HeldBy], now: datetime.d
         since = f" since {moment(kept.since)}" if kept.since else ""
         return f"nobody may write{since}, {kept.reason}"
     closed = all(holder.maintenance for holder in holders)
-    held = f"{'closed for maintenance' if closed else 'held'} by {listed(holders) if holders else 'somebody'}"
+    held = f"{'under maintenance' if closed else 'held'} by {listed(holders) if holders else 'somebody'}"
     return (
         f"{held}. Wait, or queue: create an AssetLock in namespace {namespace} "
         f"with assetName: {asset} and wait: {_long_enough(holders, now)}"

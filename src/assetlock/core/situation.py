@@ -207,7 +207,7 @@ class Situation:
         """Reason and message when nobody may be granted the lock, whoever asks."""
         observation = self.observation
         if observation.revocation is not None:
-            return "Revoked", "the lock is being revoked by hand; nobody is granted it until an operator runs"
+            return "Revoked", "the lock is being revoked offline; nobody is granted it until an operator runs"
         if observation.asset is None or observation.asset.metadata.deletion_timestamp is not None:
             return "AssetNotFound", f"no asset {observation.name!r} in namespace {observation.namespace!r}"
         if self.unprotected:

@@ -86,7 +86,7 @@ class Reflector:
             except KubeError as error:
                 pause = self._after_failure(error)
             except Exception:
-                logger.exception("%s: unexpected failure, listing anew", self.resource.plural)
+                logger.exception("%s: unexpected failure, listing again", self.resource.plural)
                 self._version = None
                 pause = next(self._pauses)
             await self._sleep(pause)

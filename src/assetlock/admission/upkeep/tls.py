@@ -112,7 +112,7 @@ class SharedSecret:
             present = _bundle(secret)
             return present, certificates.renewed(present, self._names, self._now())
         except (ValueError, TypeError) as error:
-            log.warning("Secret %s can't be used and is made anew: %s", SECRET, error)
+            log.warning("Secret %s can't be used and is recreated: %s", SECRET, error)
             fresh = certificates.issue(self._names, self._now())
             return fresh, fresh
 

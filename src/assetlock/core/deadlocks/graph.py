@@ -52,7 +52,7 @@ class Deadlock:
         for claim, following in zip(self.cycle, (*self.cycle[1:], self.cycle[0]), strict=True):
             if not claim.held:
                 asset = next(name for name in claim.assets if name in following.assets)
-                verb = "has" if following.held else "is before it in line for"
+                verb = "has" if following.held else "is ahead of it in the queue of"
                 steps.append(f"{claim} waits for asset {asset}, which {following} {verb}")
         return "; ".join(steps)
 

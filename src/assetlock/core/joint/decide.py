@@ -206,7 +206,7 @@ def _refusal(blocked: list[Progress]) -> Refusal:
     refusals = [each.refusal for each in blocked]
     reason, message = next((each for each in refusals if each[0] in CLOSED), refusals[0])
     others = len(blocked) - 1
-    more = f"; {others} more of its assets can't be had either" if others else ""
+    more = f"; {others} more of its assets can't be acquired either" if others else ""
     return reason, message + more
 
 

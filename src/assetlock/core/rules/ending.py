@@ -38,7 +38,7 @@ def end_locks(situation: Situation) -> Iterator[Decision]:
             yield Decision(confirm=confirm, writes=(finish(situation, lock, ending),))
     for lock in situation.displaced:
         displaced = Ending(
-            LockState.REVOKED, "AssetRemade", "the asset was made anew, and has no place for it"
+            LockState.REVOKED, "AssetRemade", "the asset was recreated, and has no room for it"
         )
         confirm = _confirm_displaced(situation)
         yield Decision(confirm=confirm, writes=(finish(situation, lock, displaced),))

@@ -189,7 +189,9 @@ def _permitted(situation: Situation) -> dict[str, reporting.Told]:
         return {"TargetsPermitted": ("True", "Permitted", f"{who} may update them")}
     named = ", ".join(_what(target) for target in denied[:MOST_DENIED_SHOWN])
     more = f" and {len(denied) - MOST_DENIED_SHOWN} more" if len(denied) > MOST_DENIED_SHOWN else ""
-    message = f"{who} may not update {named}{more}; locks work, but somebody who may should name them anew"
+    message = (
+        f"{who} may not update {named}{more}; locks work, but somebody who may should change spec.targets"
+    )
     return {"TargetsPermitted": ("False", "RightLost", message)}
 
 

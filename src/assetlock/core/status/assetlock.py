@@ -94,7 +94,7 @@ def pending(
 ) -> AssetLockStatus:
     """In the queue, with its place and what it waits for: the ``refusal``, if one is given."""
     reason, why = refusal or waiting_for(situation, lock)
-    message = f"{why}; number {position} in line"
+    message = f"{why}; position {position} in the queue"
     conditions = {
         "Acquired": ("False", reason, message),
         "Finished": ("False", "Pending", ""),
@@ -214,7 +214,7 @@ def _why_taken(present: Sequence[Acquisition]) -> str:
 
 def _told(acquisition: Acquisition) -> str:
     held, doubt = acquisition.claim, acquisition.fate.doubt
-    name = held.lock_name or ("its lockDelay" if held.withheld else "a Lease made by hand")
+    name = held.lock_name or ("its lockDelay" if held.withheld else "a Lease")
     until = f", until {format_time(held.expires)}" if held.expires else ""
     unsure = f"; {doubt[1]}, so it keeps the lock until then" if doubt else ""
     return f"{held.identity.username} ({name}) since {format_time(held.since)}{until}{unsure}"

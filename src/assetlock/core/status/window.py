@@ -76,9 +76,9 @@ def _calendar(view: WindowView) -> tuple[Calendar | None, reporting.Told]:
     except BadWindow as error:
         return None, ("False", "InvalidTimes", str(error))
     if view.window.metadata.deletion_timestamp is not None:
-        return None, ("False", "Deleting", "being deleted: it closes nothing")
+        return None, ("False", "Deleting", "being deleted: no maintenance")
     if spec.suspend:
-        return None, ("True", "Suspended", "suspended: it closes nothing")
+        return None, ("True", "Suspended", "suspended: no maintenance")
     missing = sorted(set(spec.asset_names) - {asset.metadata.name for asset in view.assets})
     if missing:
         return calendar, ("False", "AssetNotFound", f"there is no asset {_listed(missing)} in this namespace")
@@ -88,7 +88,7 @@ def _calendar(view: WindowView) -> tuple[Calendar | None, reporting.Told]:
         return calendar, ("True", "Over", over)
     if (endless := never_ends(spec, view.now)) is not None:
         return calendar, ("True", "NeverCloses", endless)
-    return calendar, ("True", "Scheduled", f"is about {_counted(len(view.assets))}")
+    return calendar, ("True", "Scheduled", f"applies to {_counted(len(view.assets))}")
 
 
 def _times(view: WindowView, calendar: Calendar | None) -> MaintenanceWindowStatus:
@@ -115,13 +115,13 @@ def _after_creation(window: MaintenanceWindow, period: Period) -> bool:
 def _enforced(view: WindowView, calendar: Calendar | None) -> reporting.Told:
     """Whether the assets are closed and open as the window says, as far as it is its turn to say so."""
     if calendar is None:
-        return "False", "Inactive", "closes nothing"
+        return "False", "Inactive", "no maintenance"
     active = calendar.current(view.now) is not None
     if active == (view.window.spec.kind == "Allow"):
-        return "True", "Open", "closes nothing now"
+        return "True", "Open", "no maintenance now"
     problems = [problem for asset in view.assets if (problem := _problem(view, asset)) is not None]
     if not problems:
-        return "True", "Closed", f"{_counted(len(view.assets))} closed"
+        return "True", "Closed", f"{_counted(len(view.assets))} under maintenance"
     named = "; ".join(message for _, message in problems[:NAMED])
     more = f"; and {len(problems) - NAMED} more" if len(problems) > NAMED else ""
     return "False", problems[0][0], named + more
@@ -142,7 +142,7 @@ def _problem(view: WindowView, asset: Asset) -> tuple[str, str] | None:
     if holder:
         ends = f" until {format_time(until)}" if until else ""
         return "Waiting", f"{name} is still held by {holder}{ends}"
-    return "Closing", f"{name} is about to be closed"
+    return "Closing", f"maintenance of {name} is about to begin"
 
 
 def _listed(several: Sequence[str]) -> str:

@@ -52,20 +52,22 @@ class Gate:
 
 def _closed(closure: Closure) -> str:
     since = f" since {format_time(closure.since)}" if closure.since else ""
-    return f"closed for maintenance by {names_of(closure)}{since}{_reason(closure)}; {_opens(closure)}"
+    return f"under maintenance by {names_of(closure)}{since}{_reason(closure)}; {_opens(closure)}"
 
 
 def _too_late(closure: Closure) -> str:
     start = format_time(closure.since) if closure.since else ""
     return (
-        f"its TTL would outlive {start}, when the asset is closed for maintenance by {names_of(closure)}"
+        f"its TTL would outlive {start}, when the asset is under maintenance by {names_of(closure)}"
         f"{_reason(closure)}; ask for less, or later: {_opens(closure)}"
     )
 
 
 def _opens(closure: Closure) -> str:
     return (
-        f"it opens again at {format_time(closure.until)}" if closure.until else "when it opens is not known"
+        f"maintenance ends at {format_time(closure.until)}"
+        if closure.until
+        else "when maintenance ends is not known"
     )
 
 
