@@ -37,9 +37,7 @@ async def take_down(api: Api, namespace: str, asset: str, by: str) -> list[str]:
         )
         leader = None
     if leader is not None:
-        raise click.UsageError(
-            f"an operator runs ({leader}), and does all this by itself: leave --offline out"
-        )
+        raise click.UsageError(f"an operator runs ({leader}), and does all this by itself: omit --offline")
     recorder = EventRecorder(api, "assetlock-revoke")
     telling = asyncio.create_task(recorder.run())
     try:
