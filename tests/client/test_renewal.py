@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import pytest
 
 from assetlock import AsyncLock, BackendUnavailable, Held, LockLost, lock
+from assetlock.client import clock
 from assetlock.client.backends.redis import RedisBackend, RedisConfig
-from assetlock.client.locking import clock
 from tests.client import servers
 from tests.client.servers import Server
 

@@ -125,6 +125,7 @@ def test_what_does_not_exist_or_is_not_yours_is_said_at_once(operated: Operated,
         lock("vm-1", backend=clients.of("mallory")).acquire()
     assert isinstance(caught.value, PermissionError)
     assert locks(operated) == []
+    assert "assetlock-cleanup" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_several_assets_are_one_lock_with_a_token_each(operated: Operated, alice: KubernetesBackend) -> None:

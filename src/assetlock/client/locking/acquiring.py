@@ -18,7 +18,8 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from assetlock.client.locking import clock, process
+from assetlock.client import clock
+from assetlock.client.locking import process
 from assetlock.client.locking.backend import Backend, Grant, Refusal, Wanted
 from assetlock.client.locking.errors import BackendUnavailable, LockError, LockLost, LockTimeout
 from assetlock.client.locking.term import Term

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from assetlock.client.locking import clock
+from assetlock.client import clock
 
 log = logging.getLogger("assetlock")
 
@@ -18,7 +18,7 @@ PAUSE = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Chore:
-    """Something to be repeated until it no longer fails, or ``until`` has come: then a TTL has ended it anyway.
+    """Something to be repeated while the backend is away, until ``until``: then a TTL has ended it anyway.
 
     ``at`` is the backend: where one thing fails, the others there are not tried in the same round.
     """
@@ -70,9 +70,9 @@ class Chores:
             try:
                 chore.do()
             except Exception as error:
-                silent.add(id(chore.at))
-                if clock.now() < chore.until:
+                if getattr(error, "retryable", False) and clock.now() < chore.until:
+                    silent.add(id(chore.at))
                     failed.append(chore)
                 else:
-                    log.warning("%s did not succeed, its TTL has ended it: %s", chore.what, error)
+                    log.warning("%s did not succeed, its TTL ends it: %s", chore.what, error)
         return failed

@@ -24,6 +24,11 @@ def use(backend: Backend | None) -> None:
     _chosen = backend
 
 
+def is_chosen() -> bool:
+    """Whether `backend` has nothing to read any more."""
+    return _chosen is not None
+
+
 def backend() -> Backend:
     """The one in use. Raises `LockError` if it is not configured."""
     global _chosen

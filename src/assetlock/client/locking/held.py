@@ -9,7 +9,8 @@ import threading
 import weakref
 from types import TracebackType
 
-from assetlock.client.locking import acquiring, clock, process, spans
+from assetlock.client import clock
+from assetlock.client.locking import acquiring, process, spans
 from assetlock.client.locking.acquiring import Calls
 from assetlock.client.locking.backend import Renewed
 from assetlock.client.locking.body import Body

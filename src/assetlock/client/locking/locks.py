@@ -166,7 +166,7 @@ class AsyncLock(_Lock[AsyncHeld]):
 
         Raises `LockTimeout`, `LockDenied`, `BackendUnavailable` and `AlreadyHeld`.
         """
-        if self._terms.backend is None:
+        if self._terms.backend is None and not configured.is_chosen():
             await Calls().make(configured.backend)  # may read files, or ask a plugin for a credential
         pursuit = self._pursuit(wait)
         if isinstance(pursuit, AsyncHeld):

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from assetlock.client.locking import clock
+from assetlock.client import clock
 from assetlock.client.locking.backend import Renewal, Renewed
 from assetlock.client.locking.errors import BackendUnavailable, LockLost
 from assetlock.client.locking.term import Term

@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable
 
-from assetlock.client.locking import clock
+from assetlock.client import clock
 from assetlock.client.locking.backend import Backend, Grant
 from assetlock.client.locking.errors import LockLost
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from assetlock.client.locking import chain, clock
+from assetlock.client import clock
+from assetlock.client.locking import chain
 from assetlock.client.locking.backend import Backend, Grant, Wanted
 from assetlock.client.locking.errors import LockError
 from assetlock.client.locking.held import Held

@@ -20,7 +20,8 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
-from assetlock.client.locking import chain, clock, decorator, spans
+from assetlock.client import clock
+from assetlock.client.locking import chain, decorator, spans
 from assetlock.client.locking.decorator import Guard
 from assetlock.client.locking.errors import LockError
 from assetlock.client.locking.held import AsyncHeld, Held

@@ -13,8 +13,8 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+from assetlock.client import clock
 from assetlock.client.api import ASSETS, Api, Conflict, Forbidden, NotFound, Object
-from assetlock.client.locking import clock
 from assetlock.client.locking.backend import Wanted
 from assetlock.client.locking.errors import LockDenied
 

@@ -13,33 +13,33 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
-import math
-import os
-import socket
 import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from assetlock.client import clock
 from assetlock.client.api import (
     ASSETLOCKS,
     ASSETS,
     AnswerLost,
     Api,
+    ApiError,
     ClientError,
     Config,
     Conflict,
     Invalid,
     NotFound,
     Object,
+    Unreachable,
     load_config,
 )
-from assetlock.client.backends.kubernetes import assets, explain
+from assetlock.client.backends.kubernetes import assets, bodies, explain
 from assetlock.client.backends.kubernetes.assets import Assets
 from assetlock.client.backends.kubernetes.record import HELD, Record
-from assetlock.client.backends.kubernetes.watcher import LABEL, Watcher
-from assetlock.client.locking import clock, naming, process
+from assetlock.client.backends.kubernetes.watcher import Watcher
+from assetlock.client.locking import naming, process
 from assetlock.client.locking.backend import Backend, Grant, Refusal, Renewal, Renewed, Wanted
 from assetlock.client.locking.errors import BackendUnavailable, LockError
 
@@ -48,9 +48,6 @@ PATIENCE = 15.0
 
 TIMEOUT = 10.0
 """Seconds for an answer of the API server."""
-
-FORGOTTEN = 86_400
-"""Seconds after which the record of a lock goes that its holder could not delete."""
 
 LATE = 15.0
 """Seconds after which a request that was sent does not arrive any more."""
@@ -116,7 +113,10 @@ class KubernetesBackend(Backend):
     def renew(self, grants: Sequence[tuple[Grant, float]], timeout: float) -> list[Renewal]:
         """One after the other; the API server's word counts, the operator need not have seen it."""
         ends = time.monotonic() + timeout
-        return [self._renew(_record(grant), _whole(ttl), ends - time.monotonic()) for grant, ttl in grants]
+        return [
+            self._renew(_record(grant), bodies.whole_seconds(ttl), ends - time.monotonic())
+            for grant, ttl in grants
+        ]
 
     def release(self, grant: Grant) -> bool:
         """Delete the AssetLock."""
@@ -134,9 +134,12 @@ class KubernetesBackend(Backend):
         """Delete the AssetLock, if there is one, or may still come."""
         with self._mutex:
             record = self._records.get(wanted.id)
-        if record is None or not record.sent:
+        if record is None:
             return
         record.ending = True
+        if record.uid is None and not record.uncertain:
+            self._forget(record)
+            return
         try:
             found = self._delete(record)
         except ClientError as failure:
@@ -178,42 +181,28 @@ class KubernetesBackend(Backend):
             self._assets.provide(record.wanted, names)
         record.sent = record.sent or clock.now()
         self._watcher.add(record)
-        record.ttl = _whole(record.wanted.ttl)
-        body = self._body(record, list(names.values()), wait)
-        path = ASSETLOCKS.path(self._namespace)
+        record.ttl = bodies.whole_seconds(record.wanted.ttl)
+        path, body = (
+            ASSETLOCKS.path(self._namespace),
+            bodies.assetlock(record, list(names.values()), wait, self._scope, self._process),
+        )
+        before, record.uncertain = record.uncertain, clock.now()
         try:
-            record.see(self._api.create(path, body))
-        except AnswerLost:
-            record.uncertain = clock.now()
-            self._create_again(record, path, body)
-        except Conflict:  # a request of an earlier attempt has arrived
-            record.see(self._api.get(ASSETLOCKS.path(self._namespace, record.name)))
+            record.see(self._created(record, path, body))
+        except (Unreachable, ApiError) as failure:
+            if not before and (isinstance(failure, Unreachable) or not failure.transient):
+                record.uncertain = 0.0  # nothing was sent, or it was refused
+            raise
 
-    def _create_again(self, record: Record, path: str, body: Object) -> None:
+    def _created(self, record: Record, path: str, body: Object) -> Object:
+        """The AssetLock, though an answer may be lost."""
         try:
-            record.see(self._api.create(path, body))
-        except Conflict:
-            record.see(self._api.get(ASSETLOCKS.path(self._namespace, record.name)))
-
-    def _body(self, record: Record, names: list[str], wait: float) -> Object:
-        wanted = record.wanted
-        which = {"assetName": names[0]} if len(names) == 1 else {"assetNames": sorted(names)}
-        spec = {
-            **which,
-            "mode": "Exclusive" if wanted.max_locks is None else "Shared",
-            "ttl": f"{record.ttl}s",
-            "wait": f"{math.ceil(min(wait, 30 * 86_400))}s",
-            "holderId": wanted.root or wanted.id,
-            "reason": wanted.reason or f"{self._scope} on {socket.gethostname()} (pid {os.getpid()})"[:1024],
-            "ttlSecondsAfterFinished": FORGOTTEN,
-        }
-        metadata = {"name": record.name, "labels": {LABEL: self._process}}
-        return {
-            "apiVersion": ASSETLOCKS.api_version,
-            "kind": ASSETLOCKS.kind,
-            "metadata": metadata,
-            "spec": spec,
-        }
+            try:
+                return self._api.create(path, body)
+            except AnswerLost:
+                return self._api.create(path, body)
+        except Conflict:  # a request whose answer was lost has arrived
+            return self._api.get(ASSETLOCKS.path(self._namespace, record.name))
 
     def _outcome(self, record: Record, wait: float) -> Grant | Refusal:
         """What the operator says: at once if somebody waits for it anyway, else as soon as it does."""
@@ -273,10 +262,9 @@ class KubernetesBackend(Backend):
         if timeout <= 0:
             return BackendUnavailable(f"there was no time to renew {record.wanted.shown}")
         sent, longer = clock.now(), ttl > record.ttl
-        spec = {"renewTime": _now(), "ttl": f"{ttl}s"}
-        body = {"metadata": {"uid": record.uid}, "spec": spec}
+        path = ASSETLOCKS.path(self._namespace, record.name)
         try:
-            seen = self._api.patch(ASSETLOCKS.path(self._namespace, record.name), body, timeout=timeout)
+            seen = self._api.patch(path, bodies.renewal(record, ttl), timeout=timeout)
         except (NotFound, Conflict):
             return record.gone()
         except Invalid:
@@ -329,13 +317,3 @@ def _record(grant: Grant) -> Record:
     record = grant.state
     assert isinstance(record, Record)
     return record
-
-
-def _now() -> str:
-    """Some time: the API server puts its own in its place."""
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def _whole(seconds: float) -> int:
-    """Terms are whole seconds; a lock never lasts longer than was asked for, but for the shortest."""
-    return max(1, math.floor(seconds))

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from assetlock.client import clock
 from assetlock.client.api import Object
-from assetlock.client.locking import clock
 from assetlock.client.locking.backend import Wanted
 from assetlock.client.locking.errors import LockLost
 
