@@ -16,32 +16,36 @@ SHORT_LINE, LONG_LINE = 20, 2000
 HANDOVERS = 15
 
 
-@scenario(seconds=240)
+@scenario(seconds=200)
 async def long_line(stage: Stage) -> AsyncGenerator[Row, None]:
-    """Hand-overs in a short line alone, in a long one, and in a short one beside that."""
+    """Hand-overs in a short line alone, in a short one beside a long one, and in that."""
     async with stage.bench() as bench:
-        alone = await _hand_overs(bench, await _stand("alone", bench, SHORT_LINE))
-        half = await _cost_of_asking(stage, bench, "half", LONG_LINE // 2)
-        before = stage.cpu(Part.CONTROLLER)
-        line = await _stand("long", bench, LONG_LINE)
-        whole = stage.cpu(Part.CONTROLLER) - before
-        beside = await _hand_overs(bench, await _stand("beside", bench, SHORT_LINE))
-        in_line = await _hand_overs(bench, line)
-    short = Samples(f"hand-over, {SHORT_LINE} in line and no other", alone)
-    yield Row(f"hand-over, {LONG_LINE} in line", Samples("long", in_line), short, "raw creates", 1.5)
-    name = f"hand-over, {SHORT_LINE} in line beside {LONG_LINE}"
-    yield Row(name, Samples("beside", beside), short, "raw creates", 1.2)
-    fewer = Samples(f"controller's CPU, {LONG_LINE // 2} waiters created", [half])
-    yield Row(f"controller's CPU, {LONG_LINE} waiters created", Samples("all", [whole]), fewer, "s", 2.2)
+        alone = await hand_overs(bench, await stand("alone", bench, SHORT_LINE))
+        short = Samples(f"hand-over, {SHORT_LINE} in line and no other", alone)
+        line = await stand("long", bench, LONG_LINE)
+        beside = await hand_overs(bench, await stand("beside", bench, SHORT_LINE))
+        name = f"hand-over, {SHORT_LINE} in line beside {LONG_LINE}"
+        yield Row(name, Samples("beside", beside), short, "raw creates", 1.2)
+        in_line = Samples("long", await hand_overs(bench, line))
+        yield Row(f"hand-over, {LONG_LINE} in line", in_line, short, "raw creates", 1.5)
+
+
+@scenario(seconds=120)
+async def waiters_created(stage: Stage) -> AsyncGenerator[Row, None]:
+    """The CPU of the controller while a line forms, against half as long a one."""
+    async with stage.bench() as bench:
+        half = Samples("half as many", [await _cost_of_asking(stage, bench, "half", LONG_LINE // 2)])
+        whole = Samples("all", [await _cost_of_asking(stage, bench, "whole", LONG_LINE)])
+    yield Row(f"controller's CPU, {LONG_LINE} waiters created", whole, half, "s", 2.2)
 
 
 async def _cost_of_asking(stage: Stage, bench: Bench, asset: str, length: int) -> float:
     before = stage.cpu(Part.CONTROLLER)
-    await _stand(asset, bench, length)
+    await stand(asset, bench, length)
     return stage.cpu(Part.CONTROLLER) - before
 
 
-async def _stand(asset: str, bench: Bench, length: int) -> Sequence[str]:
+async def stand(asset: str, bench: Bench, length: int) -> Sequence[str]:
     """Form a line; gives its locks, the holder first.
 
     By falling priority, so that it is known who is next: equals within one second go by UID.
@@ -53,7 +57,7 @@ async def _stand(asset: str, bench: Bench, length: int) -> Sequence[str]:
     return names
 
 
-async def _hand_overs(bench: Bench, line: Sequence[str]) -> list[float]:
+async def hand_overs(bench: Bench, line: Sequence[str]) -> list[float]:
     """How long each of the first ones takes, in raw Lease creates."""
     taken, raw = [], []
     for turn in range(HANDOVERS):

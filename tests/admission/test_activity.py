@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Awaitable, Callable
 
 from assetlock.admission.review import Requester
-from assetlock.admission.upkeep.activity import PAUSE, ActivityRecorder
+from assetlock.admission.upkeep.activity import DELAYED, PAUSE, ActivityRecorder
 from assetlock.core import names
 from assetlock.core.identity import Identity
 from assetlock.kube.api import Api
@@ -28,8 +28,12 @@ class Stage:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.clock = virtual.Clock(loop)
         server = Server(self.clock)
-        self.api = Api(Client(server))
-        self.activity = ActivityRecorder(self.api, now=self.clock.now)
+        client = Client(server)
+        self.api, self.faults = Api(client), client.faults
+        self.ends: dict[str, datetime.datetime] = {}
+        self.activity = ActivityRecorder(
+            self.api, expires=lambda _namespace, asset: self.ends.get(asset), now=self.clock.now
+        )
         self.written: list[Change] = []
         server.store.on_commit.append(self.written.append)
 
@@ -43,6 +47,11 @@ class Stage:
         since = format_micro_time(self.clock.now() - datetime.timedelta(seconds=30))
         spec = {"holderIdentity": "alice", "leaseDurationSeconds": 60, "renewTime": since}
         await self.api.create(LEASES, "shop", {**lease, "spec": spec})
+
+    async def condition(self, name: str) -> tuple[str, str]:
+        """Status and reason of what its Asset says of delays."""
+        told = (await self.api.get(ASSETS, "shop", name))["status"]["conditions"]
+        return next((c["status"], c["reason"]) for c in told if c["type"] == DELAYED)
 
     async def recorded(self, seconds: float) -> list[tuple[float, str]]:
         """The writes of the next seconds, with when after their beginning each came."""
@@ -102,5 +111,44 @@ def test_an_asset_that_is_gone_keeps_no_lease_from_being_renewed() -> None:
         )
         stage.activity.note_write("shop", "vm", ALICE)
         assert [name for _, name in await stage.recorded(1)] == ["asset.vm"]
+
+    tell(story)
+
+
+ENDS = [40, 10, 30, 20]
+
+
+async def throttled(stage: Stage) -> list[str]:
+    """Writes to assets whose locks end in so many seconds, while each answer takes one; gives what is recorded."""
+    for seconds in ENDS:
+        await stage.held(f"vm-{seconds}")
+        stage.ends[f"vm-{seconds}"] = stage.clock.now() + datetime.timedelta(seconds=seconds)
+        stage.activity.note_write("shop", f"vm-{seconds}", ALICE)
+    stage.faults.drag = 1.0
+    return [name for _, name in await stage.recorded(60)]
+
+
+def test_under_throttling_the_lock_that_ends_first_is_extended_first() -> None:
+    async def story(stage: Stage) -> None:
+        recorded = await throttled(stage)
+        assert [name for name in recorded if name.startswith("asset.")] == [
+            f"asset.vm-{seconds}" for seconds in sorted(ENDS)
+        ]
+
+    tell(story)
+
+
+def test_throttling_is_named_once_on_an_asset_and_taken_back_when_it_is_over() -> None:
+    async def story(stage: Stage) -> None:
+        recorded = await throttled(stage)
+        assert recorded.count("vm-30") == 1, "who wrote last is not noted meanwhile"
+        assert await stage.condition("vm-30") == ("True", "Throttled")
+        stage.activity.note_write("shop", "vm-30", ALICE)
+        assert (await stage.recorded(60)).count("vm-30") == 0, "it is said already"
+        stage.faults.drag = 0.0
+        for _ in range(2):
+            stage.activity.note_write("shop", "vm-30", ALICE)
+            await stage.recorded(PAUSE * 2)
+        assert await stage.condition("vm-30") == ("False", "Prompt")
 
     tell(story)

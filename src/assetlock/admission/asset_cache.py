@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import time
 from collections.abc import Callable, Mapping
 
@@ -47,6 +48,12 @@ class AssetCache:
     def names_in(self, namespace: str) -> list[str]:
         """The assets of a namespace that are known."""
         return [name for where, name in self._known if where == namespace]
+
+    def expires(self, namespace: str, name: str) -> datetime.datetime | None:
+        """When the first of its holders' locks ends, as it was last seen."""
+        asset = self.known(namespace, name)
+        moments = (holder.told.until for holder in asset.holders) if asset else ()
+        return min((moment for moment in moments if moment is not None), default=None)
 
     @property
     def kinds(self) -> frozenset[Kind]:

@@ -55,7 +55,8 @@ async def run(
 @contextlib.asynccontextmanager
 async def serving(api: Api, host: str, port: int, settings: AdmissionSettings) -> AsyncIterator[int]:
     """Serve the webhooks inside the context; gives the port."""
-    view, activity = AssetCache(api), ActivityRecorder(api)
+    view = AssetCache(api)
+    activity = ActivityRecorder(api, expires=view.expires)
     events = EventRecorder(api, f"assetlock-admission-{socket.gethostname()}-{os.getpid()}")
     made, ended = MadeWrites(api), EndedStamps(api)
     webhooks = Webhooks(settings, view, Access(api), activity, made, ended, events)
