@@ -236,5 +236,17 @@ def test_whose_place_has_come_half_way_nearer_is_found() -> None:
     for number in range(25):
         line.discard(AssetLock.model_validate(world.locks[f"waiter-{number}"]).metadata.uid)
     names = {AssetLock.model_validate(raw).metadata.uid: name for name, raw in world.locks.items()}
-    found = [names[uid] for uid in line.outdated(range(queue.SHOWN, 1_000))]
-    assert found == [f"waiter-{number}" for number in range(35, 50)]
+    found, following = line.outdated(range(queue.SHOWN, 1_000), 100)
+    assert ([names[uid] for uid in found], following) == ([f"waiter-{n}" for n in range(35, 50)], 1_000)
+    found, following = line.outdated(range(queue.SHOWN, 1_000), 3)
+    assert ([names[uid] for uid in found], following) == ([f"waiter-{n}" for n in range(35, 38)], 13)
+
+
+def test_a_lock_over_several_assets_in_a_line_is_shown_by_itself() -> None:
+    world, line = line_of(30)
+    for number in range(20):
+        world.ask(f"joint-{number}", wait="1h", assetName=None, assetNames=["vm-1", "db"], priority=-1)
+        line.add(AssetLock.model_validate(world.locks[f"joint-{number}"]), 0.0)
+    assert line.waiting == 50
+    assert line.unshown(100) == []
+    assert line.outdated(range(queue.SHOWN, 1_000), 100)[0] == []

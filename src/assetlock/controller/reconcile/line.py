@@ -26,6 +26,9 @@ PASS_EVERY = 5.0
 PART, PART_EVERY = 1_000, 0.2
 """So many places of a line are looked at in a pass, then others after so many seconds."""
 
+PAUSE = 0.05
+"""Seconds between two looks at waiters that are not shown any place yet."""
+
 ASSET_AFTER = 1.0
 """Seconds after which the Asset says how many wait, unless somebody gives up before."""
 
@@ -82,7 +85,7 @@ class LineReconciler:
             self._passes.pop(key, None)
             self._look_at(asset, now)
             return None
-        again: float | None = now
+        again: float | None = now + PAUSE
         wanted = line.unshown(AT_ONCE)
         if not wanted:
             wanted, again = self._outdated(key)
@@ -103,11 +106,7 @@ class LineReconciler:
         if place == queue.SHOWN and now < began + PASS_EVERY:
             return [], began + PASS_EVERY
         began = now if place == queue.SHOWN else began
-        found = line.outdated(range(place, place + PART))[:AT_ONCE]
-        if len(found) == AT_ONCE:
-            self._passes[key] = (began, place)
-            return found, now
-        following = place + PART
+        found, following = line.outdated(range(place, place + PART), AT_ONCE)
         ended = following >= line.waiting
         self._passes[key] = (began, queue.SHOWN if ended else following)
         return found, None if ended else now + PART_EVERY

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, TypeAlias
 
 from assetlock.core.locks import queue
-from assetlock.core.locks.lock import is_choosing, steps_aside, token_told
+from assetlock.core.locks.lock import is_choosing, is_joint, steps_aside, token_told
 from assetlock.core.observation import Behind
 from assetlock.core.windows.window_locks import is_windows
 from assetlock.model.assetlock import AssetLock
@@ -66,7 +66,7 @@ class Line:
         self.discard(uid)
         if _waits_in_turn(lock):
             self._filed[uid] = self._as_waiting(lock, seen)
-            if lock.status.state is None or lock.status.queue_position is None:
+            if not is_joint(lock) and lock.status.queue_position is None:
                 self._unshown[uid] = None
         elif _is_past(lock):
             self._filed[uid] = self._as_past(lock)
@@ -133,11 +133,19 @@ class Line:
         """Of those far back some whose status says nothing yet of their place."""
         return list(itertools.islice(filter(self.is_far_back, self._unshown), most))
 
-    def outdated(self, places: range) -> list[str]:
-        """Of those at these places the ones that are shown far from where they are."""
-        ranks = self._waiting[places.start : places.stop]
-        locks = ((place, self._filed[rank[-1]].lock) for place, rank in enumerate(ranks, places.start + 1))
-        return [lock.metadata.uid for place, lock in locks if queue.is_shown_far_off(lock, place)]
+    def outdated(self, places: range, most: int) -> tuple[list[str], int]:
+        """Of those at these places the first ones that are shown far from where they are, and where to go on.
+
+        A lock over several assets shows its place itself.
+        """
+        found: list[str] = []
+        for place, rank in enumerate(self._waiting[places.start : places.stop], places.start + 1):
+            lock = self._filed[rank[-1]].lock
+            if not is_joint(lock) and queue.is_shown_far_off(lock, place):
+                found.append(lock.metadata.uid)
+                if len(found) == most:
+                    return found, place
+        return found, places.stop
 
     def look(
         self,
