@@ -30,7 +30,7 @@ async def long_line(stage: Stage) -> AsyncGenerator[Row, None]:
         yield Row(f"hand-over, {LONG_LINE} in line", in_line, short, "raw creates", 1.5)
 
 
-@scenario(seconds=120)
+@scenario(seconds=180)
 async def waiters_created(stage: Stage) -> AsyncGenerator[Row, None]:
     """The CPU of the controller while a line forms, against half as long a one."""
     async with stage.bench() as bench:

@@ -551,6 +551,18 @@ MUTANTS = (
         "in_order = sorted((*leases,)",
     ),
     Mutant(
+        "count those among the first in line who have a Lease or whose wait is over",
+        "core/locks/line.py",
+        "dict.fromkeys(self._first(given_up.union(besides)))",
+        "dict.fromkeys(self._first(()))",
+    ),
+    Mutant(
+        "sleep while somebody far back in line gives up",
+        "core/locks/line.py",
+        "next_deadline=min(following, default=None)",
+        "next_deadline=None",
+    ),
+    Mutant(
         "take those for stuck who only wait behind one another",
         "core/deadlocks/graph.py",
         "                to_look_at.extend(waited_for_by[claim])\n",
