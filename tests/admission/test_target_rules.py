@@ -250,7 +250,13 @@ def test_one_rejecting_asset_among_those_that_refuse_refuses() -> None:
     by_carol, by_bob = update(user("carol"), shared), update(user("bob"), shared)
     assert dropped(by_carol, vm=WARNING, db=REJECTING) is None
     assert dropped(by_carol, vm=WARNING, db=WARNING) is not None
-    assert dropped(by_bob, vm=WARNING, db=REJECTING) is not None
+    assert dropped(by_bob, vm=WARNING, db=REJECTING) is None
+
+
+def test_a_write_of_another_assets_holder_is_refused_and_never_dropped() -> None:
+    shared = stamped("alice")
+    shared["metadata"]["annotations"][names.stamp_key("db", "shop")] = f"{UID}\n3 - bob"
+    assert dropped(update(user("bob"), shared, CHANGED), vm=WARNING, db=WARNING) is None
 
 
 def test_a_status_is_open_but_not_the_metadata_through_it() -> None:

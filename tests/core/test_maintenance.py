@@ -39,7 +39,7 @@ def message(world: World, name: str) -> str:
 
 
 def window_locks(world: World) -> list[str]:
-    return [name for name in world.locks if name.startswith(("freeze.", "patch."))]
+    return [name for name in world.locks if name.startswith("window.")]
 
 
 def pass_until(world: World, hours: float) -> None:

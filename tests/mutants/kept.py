@@ -20,7 +20,7 @@ MUTANTS = (
     Mutant(
         "grant who waits inside a window",
         "core/rules/granting.py",
-        "        if situation.gate.refusal(lock):\n            continue\n",
+        "        if situation.refusal(lock):\n            continue\n",
         "",
     ),
     Mutant(

@@ -10,6 +10,7 @@ API_VERSION = f"{GROUP}/v1alpha1"
 OPERATOR_NAMESPACE = "assetlock-system"
 CONTROLLER_USER = f"system:serviceaccount:{OPERATOR_NAMESPACE}:assetlock-controller"
 ADMISSION_USER = f"system:serviceaccount:{OPERATOR_NAMESPACE}:assetlock-admission"
+WINDOW_LOCK_PREFIX = "window."
 WINDOW_USER_PREFIX = f"{GROUP.removesuffix('.dev')}:window:"
 BREAK_GLASS_GROUP = f"{GROUP.removesuffix('.dev')}:break-glass"
 

@@ -14,9 +14,10 @@ from assetlock.core.acquisition import (
     lacks_slots,
     taken_by,
 )
-from assetlock.core.fence import namespace_fence
+from assetlock.core.fence import namespace_fence, other_assets
 from assetlock.core.fence.namespace_fence import NamespaceFence
 from assetlock.core.fence.stamp import Stamp, stamp_of
+from assetlock.core.identity import Identity
 from assetlock.core.locks import queue
 from assetlock.core.locks.lease_claim import lease_claims_of
 from assetlock.core.locks.lock import acquisition_of, has_all, token_told
@@ -72,7 +73,7 @@ class Situation:
         return holders
 
     def _fits(self, acquisition: Acquisition, holders: list[Acquisition]) -> bool:
-        if acquisition.lock is not None and self.gate.refusal(acquisition.lock):
+        if acquisition.lock is not None and self.refusal(acquisition.lock):
             return False
         if acquisition.lock is not None and not self._has_the_others(acquisition.lock, acquisition):
             return False
@@ -214,6 +215,15 @@ class Situation:
             return "NotFenceable", self.unprotected
         return None
 
+    def refusal(self, lock: AssetLock) -> tuple[str, str] | None:
+        """Reason and message when this lock may not be granted now, whoever has the asset."""
+        if refusal := self.gate.refusal(lock):
+            return refusal
+        if self.observation.revocation is not None:
+            return None
+        why = other_assets.shut_out(self.observation.targets, self.stamp_key, _let_in(lock))
+        return (other_assets.REASON, why) if why else None
+
     @functools.cached_property
     def unseen(self) -> Stuck | None:
         """Why it can't be seen now what the targets are; ``None`` when it can."""
@@ -296,3 +306,9 @@ class Situation:
         if target.uid is None or target.labels.get(names.FENCED_LABEL) != "true":
             return None
         return stamp_of(target.annotations, self.stamp_key, target.uid)
+
+
+def _let_in(lock: AssetLock) -> set[str]:
+    """The users and groups that a stamp for the lock would name."""
+    holder = {lock.spec.holder.username} if lock.spec.holder else set()
+    return holder | {Identity.of(subject).username for subject in lock.spec.maintainers}

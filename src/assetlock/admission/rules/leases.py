@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+from collections.abc import Iterator
 from typing import Any
 
 from assetlock.admission import facts, verdict
@@ -164,7 +165,15 @@ def _taken(review: Review, before: LeaseFacts, seconds: int, terms: Terms) -> Ad
         "renewTime": format_micro_time(terms.now),
         "leaseTransitions": before.transitions + 1 if review.operation == "UPDATE" else 0,
     }
-    return Admitted(_patch(review, annotations, spec))
+    return Admitted((*_patch(review, annotations, spec), *_dropped(review)))
+
+
+def _dropped(review: Review) -> Iterator[PatchOperation]:
+    """What whoever had the Lease before put on it goes: by an owner of his it could be collected."""
+    old, new = metadata_of(review.old), metadata_of(review.new)
+    for field in ("ownerReferences", "finalizers"):
+        if field in new and new[field] == old.get(field):
+            yield PatchOperation("remove", ("metadata", field))
 
 
 def _owner(review: Review) -> Identity:

@@ -177,6 +177,10 @@ def dropped(
         return None
     if not all(asset is not None and asset.warns for asset in known):
         return None
+    if any(holds(review, [claim]) for claim in claims):
+        return (
+            None  # To whoever holds the object through another asset a write that vanishes would be a trap.
+        )
     return Dropped(changes.undone(review), (messages.dropped(refusal.message),))
 
 

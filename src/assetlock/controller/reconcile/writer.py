@@ -282,7 +282,7 @@ class Writer:
                 resource = self._targets.resource_of(target)
                 place = self._targets.place_of(target, namespace)
                 new = await self._api.merge_patch(resource, place, target.name or "", patch)
-                self._targets.put(target, place, new)
+                self._targets.put(target, place, new, by=key if isinstance(key, AssetKey) else None)
             case PatchNamespace(namespace=space, patch=patch):
                 new = await self._namespaces.patch(space, patch)
         return new

@@ -113,18 +113,26 @@ class Targets:
         """The namespace a target lives in; ``None`` for cluster-scoped kinds."""
         return (target.namespace or asset_namespace) if self.resource_of(target).namespaced else None
 
-    def put(self, target: Target, namespace: str | None, raw: Raw | None) -> None:
-        """Take in a live read of a named target, or the answer to a write; ``None`` when there is none."""
+    def put(
+        self, target: Target, namespace: str | None, raw: Raw | None, *, by: AssetKey | None = None
+    ) -> None:
+        """Take in a live read of a named target, or the answer to a write; ``None`` when there is none.
+
+        Other assets than the one it was done ``by`` are told what its stamp means to them: the watch has nothing new.
+        """
         place = Place(group_of(target.api_version), target.kind, namespace)
         watched, name = self._watches.get(place), target.name or ""
         if watched is None:
             return
-        before = watched.objects.selecting(name)
+        before, known = watched.objects.selecting(name), watched.objects.by_name.get(name)
         if raw is None:
             watched.objects.drop(name)
         else:
             watched.objects.put(raw)
-        if (after := watched.objects.selecting(name)) != before:
+        after = watched.objects.selecting(name)
+        if known and raw and annotations_of(known) != annotations_of(raw):
+            self._tell(self._claims.on(place, name, before | after) - {by})
+        elif after != before:
             self._tell(self._claims.on(place, name, before ^ after))
 
     def retire(self, assets: Collection[AssetKey]) -> None:

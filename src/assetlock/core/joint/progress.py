@@ -61,7 +61,7 @@ def _closed(situation: Situation, lock: AssetLock) -> tuple[str, str] | None:
     """Why nobody is granted the asset, or not this lock, whoever is in line."""
     if situation.obstacle:
         return situation.obstacle
-    if refusal := situation.gate.refusal(lock):
+    if refusal := situation.refusal(lock):
         return refusal
     asset = situation.observation.asset
     ready = find_condition(asset.status.conditions, "Ready") if asset else None
@@ -73,7 +73,7 @@ def _preceded(situation: Situation, lock: AssetLock) -> tuple[str, str] | None:
     for other in situation.waiters:
         if other.metadata.uid == lock.metadata.uid:
             return None
-        if situation.gate.refusal(other) or steps_aside(other):
+        if situation.refusal(other) or steps_aside(other):
             continue
         if queue.waits_at_all(other) or is_joint(other) or within_reach(situation, other):
             return lock_status.waiting_for(situation, lock)

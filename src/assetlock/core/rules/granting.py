@@ -42,6 +42,7 @@ from assetlock.core.rules.live_reads import (
     confirm_former_gone,
     confirm_not_over,
 )
+from assetlock.core.rules.stamping import shuts_out
 from assetlock.core.situation import Situation
 from assetlock.core.status import asset as asset_status
 from assetlock.core.status import assetlock as lock_status
@@ -82,7 +83,7 @@ def _claims(situation: Situation) -> Iterator[tuple[AssetLock, list[int], Observ
         if holder.lock is not None and holder.exclusive and lacking:
             yield holder.lock, lacking, holder.claim.term
     for lock in situation.waiters:
-        if situation.gate.refusal(lock):
+        if situation.refusal(lock):
             continue
         if is_joint(lock):
             if steps_aside(lock):
@@ -172,7 +173,7 @@ def _needs_token(situation: Situation, holder: Acquisition) -> bool:
 def announce(situation: Situation) -> Decision | None:
     """Tell the holder with the lowest token that has not been told, now that nobody else's write can commit."""
     asset = situation.observation.asset
-    if asset is None or situation.obstacle:
+    if asset is None or situation.obstacle or shuts_out(situation):
         return None
     untold = [
         (holder.recorded, holder)

@@ -105,7 +105,14 @@ def renewed(
         "renewTime": format_micro_time(max([observation.now, *later])),
         "leaseTransitions": old.lease_transitions or 0,
     }
-    return _body(observation, observed.slot, observed.lease, observed.lease.metadata.annotations, spec)
+    body = _body(observation, observed.slot, observed.lease, observed.lease.metadata.annotations, spec)
+    meta = observed.lease.metadata
+    body["metadata"] |= {
+        "labels": dict(meta.labels),
+        "finalizers": list(meta.finalizers),
+        "ownerReferences": list(meta.owner_references),
+    }
+    return body
 
 
 def rebound(observation: Observation, acquisition: Acquisition, lock: AssetLock) -> Body:
@@ -150,17 +157,13 @@ def _seconds(observation: Observation, lock: AssetLock, lasts: datetime.timedelt
 def _body(
     observation: Observation, slot: int, lease: Lease | None, annotations: dict[str, str], spec: Body
 ) -> Body:
+    """With nothing of what whoever had the Lease before put on it: by an owner of his it could be collected."""
     metadata: Body = {
         "name": names.lease_name(observation.name, slot),
         "namespace": observation.namespace,
-        "labels": {**(lease.metadata.labels if lease else {}), names.ASSET_LABEL: observation.name},
+        "labels": {names.ASSET_LABEL: observation.name},
         "annotations": annotations,
     }
     if lease is not None:
-        metadata |= {
-            "uid": lease.metadata.uid,
-            "resourceVersion": lease.metadata.resource_version,
-            "finalizers": list(lease.metadata.finalizers),
-            "ownerReferences": list(lease.metadata.owner_references),
-        }
+        metadata |= {"uid": lease.metadata.uid, "resourceVersion": lease.metadata.resource_version}
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}

@@ -11,6 +11,7 @@ from assetlock.core.decision import (
     Decision,
     PatchTarget,
 )
+from assetlock.core.fence.other_assets import shut_out_of
 from assetlock.core.fence.stamp import Stamp, StampedHolder
 from assetlock.core.identity import Identity
 from assetlock.core.messages import is_printable
@@ -42,10 +43,10 @@ def stamp(situation: Situation) -> Decision | None:
     if not holders:
         return None
     writes, confirm = [], set[Confirmation]()
-    for target in situation.observation.targets:
-        if target.uid is None or target.problem or not target.wanted:
-            continue
-        stamp = Stamp(target.uid, holders, exempt)
+    for target in _in_order(situation):
+        if _shuts_out(situation, target):
+            break
+        stamp = Stamp(target.uid or "", holders, exempt)
         present = situation.stamp(target)
         if present and (present == stamp or present.token > situation.mark):
             continue
@@ -57,6 +58,22 @@ def stamp(situation: Situation) -> Decision | None:
             *confirm_recorded(situation, target.resource_version),
         }
     return Decision(confirm=tuple(confirm), writes=tuple(writes), independent=True) if writes else None
+
+
+def shuts_out(situation: Situation) -> bool:
+    """Whether a target can't be stamped before somebody else, who has it through another asset, is done."""
+    return any(_shuts_out(situation, target) for target in _in_order(situation))
+
+
+def _in_order(situation: Situation) -> list[ObservedTarget]:
+    """The targets to be stamped, in the same order for every asset: so no two wait for each other's."""
+    there = (t for t in situation.observation.targets if t.uid and not t.problem and t.wanted)
+    return sorted(there, key=lambda t: (t.resource, t.namespace or "", t.target.name or "", t.uid or ""))
+
+
+def _shuts_out(situation: Situation, target: ObservedTarget) -> bool:
+    usernames = {identity.username for holder in situation.holders for identity in _identities(holder)}
+    return shut_out_of(target, situation.stamp_key, usernames) is not None
 
 
 def admitted(situation: Situation) -> tuple[tuple[StampedHolder, ...], tuple[str, ...]]:

@@ -143,7 +143,7 @@ def waiting_for(situation: Situation, lock: AssetLock) -> tuple[str, str]:
     """Reason and sentence: why the lock can't be had now."""
     if situation.obstacle:
         return situation.obstacle
-    if refusal := situation.gate.refusal(lock):
+    if refusal := situation.refusal(lock):
         return refusal
     present = [a for a in situation.active if a.id != acquisition_of(lock)]
     if present:

@@ -41,7 +41,7 @@ def revokes(lock: AssetLock, present: AssetLock | None) -> bool:
 
 
 def name_of(closure: Closure, asset: str) -> str:
-    """The name of the lock that belongs to this closure of the asset."""
+    """The name of the lock that belongs to this closure of the asset. The policy keeps such names from users."""
     window = closure.windows[0]
     told = [
         window.metadata.uid,
@@ -51,7 +51,7 @@ def name_of(closure: Closure, asset: str) -> str:
         [subject.model_dump() for subject in closure.maintainers],
     ]
     digest = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:_DIGITS]
-    return f"{window.metadata.name}.{asset}.{digest}"
+    return f"{names.WINDOW_LOCK_PREFIX}{window.metadata.name}.{asset}.{digest}"
 
 
 def body_of(closure: Closure, observation: Observation) -> Body:
