@@ -78,7 +78,7 @@ class Stamps:
     def _judge_lines(self, asset: str, new: Announced, lines: list[str]) -> None:
         """A new holder stands in the stamp, alone if it is a writer, and with those only who hold as well."""
         holders = self._ledger.recorded_for(asset, new.acquisition)["holders"]
-        kind = "maintenance" if new.user.startswith(names.WINDOW_USER_PREFIX) else "-"
+        kind = "@maintenance" if new.user.startswith(names.WINDOW_USER_PREFIX) else "-"
         known = [f"{holder['fencingToken']} {kind} {holder['identity']}" for holder in holders]
         known += [
             f"{one['fencingToken']} - {name}" for one in holders for name in records.maintainers_of(one)
