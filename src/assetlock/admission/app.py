@@ -51,6 +51,7 @@ def application(webhooks: Webhooks, are_admitted: AreAdmitted) -> web.Applicatio
         webhooks.subresources,
         webhooks.namespaces,
         webhooks.creations,
+        webhooks.definitions,
         webhooks.assets,
         webhooks.assetlocks,
         webhooks.leases,

@@ -19,6 +19,7 @@ from assetlock.admission.rules import assetlocks as assetlock_rules
 from assetlock.admission.rules import assets as asset_rules
 from assetlock.admission.rules import changes
 from assetlock.admission.rules import creations as creation_rules_
+from assetlock.admission.rules import definitions as definition_rules
 from assetlock.admission.rules import leases as lease_rules
 from assetlock.admission.rules import namespaces as namespace_rules
 from assetlock.admission.rules import subresources as subresource_rules
@@ -102,6 +103,20 @@ class Webhooks:
         live = {(one.namespace, one.asset): await self._read(one.namespace, one.asset) for one in claims}
         claims = creation_rules_.claims_on(review, {key: asset for key, asset in live.items() if asset})
         if creation_rules_.admits(review, claims):
+            self._note(review, claims)
+            return Admitted()
+        return target_rules.refused(review, claims, live, self.now())
+
+    async def definitions(self, review: Review) -> Verdict:
+        """The deletion of a custom resource's definition, which takes all objects of the kind along."""
+        known = self.view.locked_with(*definition_rules.kind_of(review))
+        live = {key: await self._read(*key) for key in known}
+        claims = [
+            target_rules.claim_of(key[1], key[0], asset)
+            for key, asset in live.items()
+            if asset and asset.holders
+        ]
+        if definition_rules.admits(review, claims):
             self._note(review, claims)
             return Admitted()
         return target_rules.refused(review, claims, live, self.now())

@@ -19,7 +19,7 @@ from assetlock.core.fence.namespace_fence import NamespaceFence
 from assetlock.core.fence.stamp import Stamp, stamp_of
 from assetlock.core.identity import Identity
 from assetlock.core.locks import queue
-from assetlock.core.locks.lease_claim import lease_claims_of
+from assetlock.core.locks.lease_claim import LeaseClaim, lease_claims_of, lock_of
 from assetlock.core.locks.lock import acquisition_of, has_all, token_told
 from assetlock.core.observation import Observation, ObservedLease, ObservedNamespace, ObservedTarget
 from assetlock.core.stuck import Stuck, Subject, unseen
@@ -49,9 +49,16 @@ class Situation:
     def acquisitions(self) -> list[Acquisition]:
         """All that the Leases record, over or not, by their first slots."""
         return [
-            acquired(self.observation, claim, self.gate, unfenceable=self.unprotected)
+            acquired(self.observation, claim, self.gate, unfenceable=self.unprotected or self._in_vain(claim))
             for claim in lease_claims_of(self.observation)
         ]
+
+    def _in_vain(self, claim: LeaseClaim) -> str | None:
+        """Why a lock that does not wait, and has just claimed its Lease, can't hold: another asset was first."""
+        lock = lock_of(self.observation, claim.acquisition)
+        if lock is None or queue.waits_at_all(lock) or not queue.is_pending(lock):
+            return None
+        return other_assets.shut_out(self.observation.targets, self.stamp_key, _let_in(lock))
 
     @functools.cached_property
     def active(self) -> list[Acquisition]:
