@@ -12,7 +12,7 @@ import click
 from assetlock.cli import _names
 
 if TYPE_CHECKING:
-    from assetlock.client.requests import Request
+    from assetlock.client.session.requests import Request
 
 R = TypeVar("R")
 
@@ -62,7 +62,7 @@ def options(command: Callable[..., R]) -> Callable[..., R]:
         asked["mode"] = "Shared" if shared else asked["mode"].capitalize()
 
         def ask(namespace: str) -> Request:
-            from assetlock.client.requests import Request
+            from assetlock.client.session.requests import Request
 
             return Request(namespace=namespace, **asked)
 
@@ -76,7 +76,7 @@ def options(command: Callable[..., R]) -> Callable[..., R]:
 
 def conflict_code(error: Exception, code: int) -> None:
     """Have a refusal end with the exit code that was asked for."""
-    from assetlock.client.requests import NotAcquired
+    from assetlock.client.session.requests import NotAcquired
 
     if isinstance(error, NotAcquired) and error.exit_code == os.EX_TEMPFAIL:
         error.exit_code = code

@@ -16,9 +16,9 @@ from assetlock.cli import _asking, _cluster, _names
 
 if TYPE_CHECKING:
     from assetlock.cli.running.signals import Signals
-    from assetlock.client.locks import Lock
-    from assetlock.client.requests import Request
-    from assetlock.client.term import Term
+    from assetlock.client.session.locks import Lock
+    from assetlock.client.session.requests import Request
+    from assetlock.client.session.term import Term
 
 
 LEAVING: float = 5.0
@@ -99,7 +99,7 @@ class _Run:
     def run(self, kill_after: float | None, kill: bool, conflict_exit_code: int) -> int:
         """The exit code."""
         from assetlock.cli.running.signals import Interrupted, Signals
-        from assetlock.client.requests import NotAcquired
+        from assetlock.client.session.requests import NotAcquired
 
         _require(self._command[0])
         signals = Signals()
@@ -113,7 +113,7 @@ class _Run:
         return self._hold(lock, term, signals, kill, kill_after)
 
     def _acquire(self) -> tuple[Lock, Term]:
-        from assetlock.client.locks import Lock
+        from assetlock.client.session.locks import Lock
 
         api, namespace = self._cluster.connect()
         lock = Lock(api, self._ask(namespace))
@@ -123,7 +123,7 @@ class _Run:
         signals.collecting = True
         try:
             from assetlock.cli.running.supervisor import Options, Supervisor
-            from assetlock.client.keeper import Keeper
+            from assetlock.client.session.keeper import Keeper
 
             keeper = Keeper(lock, term, notify=signals.wake, warn=_say)
             supervisor = Supervisor(keeper, signals, Options(kill, kill_after), _say)

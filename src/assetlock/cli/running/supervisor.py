@@ -16,9 +16,9 @@ from assetlock.cli.running.group import SIGNALLED, Group, reap_orphans
 from assetlock.cli.running.signals import Signals
 from assetlock.cli.running.terminal import Terminal
 from assetlock.cli.running.watchdog import Watchdog
-from assetlock.client import clock
-from assetlock.client.keeper import Keeper
-from assetlock.client.requests import LOST
+from assetlock.client.locking import clock
+from assetlock.client.session.keeper import Keeper
+from assetlock.client.session.requests import LOST
 
 KILL_AFTER: float = 10.0
 """Seconds between SIGTERM and SIGKILL, unless that is said; a fifth of the term at most."""

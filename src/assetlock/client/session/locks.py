@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from assetlock.client import clock
 from assetlock.client.api import (
     ASSETLOCKS,
     AnswerLost,
@@ -29,8 +28,9 @@ from assetlock.client.api import (
     Object,
     Unreachable,
 )
-from assetlock.client.requests import Lost, NobodyAnswers, NotAcquired, Request, new_name
-from assetlock.client.term import Term
+from assetlock.client.locking import clock
+from assetlock.client.session.requests import Lost, NobodyAnswers, NotAcquired, Request, new_name
+from assetlock.client.session.term import Term
 
 PATIENCE: float = 15.0
 """Seconds for which a failing API server is tried again, and for which an operator may say nothing."""

@@ -10,11 +10,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from assetlock.client import clock
 from assetlock.client.api import ClientError, Forbidden, Object
-from assetlock.client.locks import Lock
-from assetlock.client.requests import Lost
-from assetlock.client.term import Term
+from assetlock.client.locking import clock
+from assetlock.client.session.locks import Lock
+from assetlock.client.session.requests import Lost
+from assetlock.client.session.term import Term
 
 _TICK = 1.0
 """Seconds for which a thread sleeps at most: no timer counts on while the machine sleeps."""

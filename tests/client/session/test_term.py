@@ -5,7 +5,7 @@ import datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assetlock.client.term import Term
+from assetlock.client.session.term import Term
 
 EPOCH = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 LENGTH = 60.0
