@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import subprocess
 import sys
 
+import click
 import pytest
+
+from assetlock.cli.main import COMMANDS, root
+from assetlock.version import VERSION
 
 HEAVY = ("pydantic", "aiohttp", "kubernetes", "kopf", "asyncio", "rich", "cryptography", "prometheus_client")
 
@@ -38,6 +43,10 @@ def loaded_by(*arguments: str, **environ: str) -> tuple[int, set[str]]:
         (("--version",), 0),
         (("--help",), 0),
         (("run", "--help"), 0),
+        (("completion", "bash"), 0),
+        (("acquire", "vm-1", "--kubeconfig", "/no/such/file"), os.EX_CONFIG),
+        (("release", "vm-1-0", "--kubeconfig", "/no/such/file"), os.EX_CONFIG),
+        (("extend", "vm-1-0", "--kubeconfig", "/no/such/file"), os.EX_CONFIG),
         (("run", "vm-1", "--kubeconfig", "/no/such/file", "--", "true"), os.EX_CONFIG),
         (("run", "pay/status", "--", "true"), os.EX_USAGE),
     ],
@@ -46,3 +55,14 @@ def test_a_quick_command_loads_nothing_heavy(arguments: tuple[str, ...], code: i
     ended, modules = loaded_by(*arguments)
     assert ended == code
     assert not modules & set(HEAVY)
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert importlib.metadata.version("assetlock") == VERSION
+
+
+def test_every_command_is_there_and_says_what_it_is_for() -> None:
+    for name, lazy in COMMANDS.items():
+        command = root.get_command(click.Context(root), name)
+        assert command is not None
+        assert command.get_short_help_str(), lazy

@@ -23,6 +23,8 @@ def assets(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list
     """Assets, each with its state."""
     from assetlock.client.api import ASSETS
 
+    if ctx.meta.get("assetlock.command") is not None:
+        return []  # what is typed belongs to the command to run
     given = {*_given(ctx)}
     return [
         CompletionItem(item["metadata"]["name"], help=item.get("status", {}).get("lockState", ""))

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import click
 
+from assetlock.version import VERSION
+
 DEBUG_VARIABLE = "ASSETLOCK_DEBUG"
 
 
@@ -25,6 +27,14 @@ class Lazy:
 
 COMMANDS = {
     "run": Lazy("assetlock.cli.run:run", "Run a command while holding a lock."),
+    "acquire": Lazy("assetlock.cli.acquire:acquire", "Acquire a lock, and print its name."),
+    "release": Lazy("assetlock.cli.acquire:release", "Release a lock."),
+    "extend": Lazy("assetlock.cli.acquire:extend", "Let a lock last longer."),
+    "list": Lazy("assetlock.cli.list:list_assets", "List assets, and who holds them."),
+    "describe": Lazy("assetlock.cli.list:describe", "Say what is known of an asset."),
+    "wait": Lazy("assetlock.cli.wait:wait", "Wait until an asset is free, or held."),
+    "check": Lazy("assetlock.cli.check:check", "Check that locks are served, and wait for it."),
+    "completion": Lazy("assetlock.cli.completion:completion", "Completion for bash, zsh or fish."),
     "dev": Lazy("assetlock.cli.dev:dev", "A real local control plane: start, use and stop one."),
     "demo": Lazy("assetlock.cli.demo:demo", "Watch locks at work on a real control plane."),
     "install": Lazy(
@@ -63,20 +73,21 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="assetlock")
+@click.version_option(VERSION)
 def root() -> None:
     """Locks for things behind a Kubernetes API, enforced by the API server itself."""
 
 
 def main() -> None:
     """Run the command line and exit."""
-    sys.exit(run(sys.argv[1:]))
+    is_plugin = sys.argv[0].rpartition("/")[2].startswith("kubectl-")
+    sys.exit(run(sys.argv[1:], "kubectl assetlock" if is_plugin else "assetlock"))
 
 
-def run(arguments: list[str]) -> int:
+def run(arguments: list[str], name: str = "assetlock") -> int:
     """Run the command line; whatever goes wrong becomes a short message and an exit code."""
     try:
-        result = root.main(args=arguments, prog_name="assetlock", standalone_mode=False)
+        result = root.main(args=arguments, prog_name=name, standalone_mode=False)
         return result if isinstance(result, int) else os.EX_OK
     except click.UsageError as error:
         error.show()

@@ -29,9 +29,10 @@ class _Command(click.Command):
     """Everything behind ``--`` is the command to run, whatever it looks like."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        own, behind = (args[: args.index("--")], args[args.index("--") + 1 :]) if "--" in args else (args, [])
-        ctx.meta["assetlock.command"] = behind
-        return super().parse_args(ctx, own)
+        if "--" in args:
+            dashes = args.index("--")
+            ctx.meta["assetlock.command"], args = args[dashes + 1 :], args[:dashes]
+        return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return [*super().collect_usage_pieces(ctx), "-- COMMAND..."]
@@ -77,7 +78,7 @@ def run(
     The command finds ASSETLOCK_ASSET, ASSETLOCK_TOKEN (the fencing token), ASSETLOCK_EXPIRES, ASSETLOCK_LOCK and
     ASSETLOCK_NAMESPACE in its environment.
     """
-    command = context.meta["assetlock.command"]
+    command = context.meta.get("assetlock.command")
     if not command:
         raise click.UsageError(
             "there is no command: write it behind --, as in assetlock run vm-1 -- ./patch.sh"

@@ -41,9 +41,11 @@ class Api:
         """Read an object or a list."""
         return self._request("GET", path, params, timeout=timeout)
 
-    def create(self, path: str, body: Object, *, timeout: float | None = None) -> Object:
+    def create(
+        self, path: str, body: Object, *, params: Params | None = None, timeout: float | None = None
+    ) -> Object:
         """Create an object in a collection, or make a request such as a review."""
-        return self._request("POST", path, body=body, timeout=timeout)
+        return self._request("POST", path, params, body=body, timeout=timeout)
 
     def patch(
         self, path: str, body: Object, *, params: Params | None = None, timeout: float | None = None

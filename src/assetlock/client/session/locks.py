@@ -39,7 +39,7 @@ CLEANING: float = 2.0
 """Seconds for which a lock that is not wanted any more is tried to be deleted."""
 
 _PAUSE = 0.2
-_TERMINAL = ("Released", "Expired", "Revoked", "Failed", "Quarantined")
+TERMINAL = ("Released", "Expired", "Revoked", "Failed", "Quarantined")
 
 
 class Lock:
@@ -170,7 +170,7 @@ class Lock:
                 self._first = self.read()
             except (AnswerLost, Unreachable, ApiError) as error:
                 if not _may_pass(error):
-                    raise _explained(error) from error
+                    raise explained(error) from error
                 failure: ClientError = error
                 continue
             self._know(self._first)
@@ -188,10 +188,10 @@ class Lock:
         told = ""
         for seen in self._seen_until(begun + self.request.waits + PATIENCE):
             self._know(seen)
-            state, condition = self.status.get("state"), _condition(self.status, "Settled")
+            state, condition = self.status.get("state"), condition_of(self.status, "Settled")
             if state == "Held":
                 return
-            if state in _TERMINAL:
+            if state in TERMINAL:
                 raise NotAcquired(_ended(self.request, condition, state), condition.get("reason", state))
             message = condition.get("message", "")
             if not state and time.monotonic() - begun >= PATIENCE:
@@ -252,8 +252,8 @@ class Lock:
 
     def _check(self, seen: Object) -> None:
         state = seen.get("status", {}).get("state")
-        if seen["metadata"]["uid"] != self.uid or state in _TERMINAL:
-            condition = _condition(seen.get("status", {}), "Settled")
+        if seen["metadata"]["uid"] != self.uid or state in TERMINAL:
+            condition = condition_of(seen.get("status", {}), "Settled")
             raise Lost(f"{state or 'gone'}: {condition.get('message', '')}".rstrip(": "))
 
 
@@ -281,7 +281,8 @@ def _may_pass(error: Exception) -> bool:
     return isinstance(error, (AnswerLost, Unreachable))
 
 
-def _explained(error: ClientError) -> ClientError:
+def explained(error: ClientError) -> ClientError:
+    """The error of a request to create an AssetLock, or one that says what its 404 means."""
     if isinstance(error, NotFound) and not error.details.get("name"):
         return NobodyAnswers(
             "assetlock is not installed in this cluster: it serves no assetlocks.assetlock.dev"
@@ -289,7 +290,8 @@ def _explained(error: ClientError) -> ClientError:
     return error
 
 
-def _condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+def condition_of(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    """The condition of this type; an empty one if there is none yet."""
     return next((one for one in status.get("conditions") or () if one["type"] == kind), {})
 
 

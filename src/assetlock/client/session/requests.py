@@ -48,6 +48,12 @@ class NobodyAnswers(LockError):
     exit_code = os.EX_UNAVAILABLE
 
 
+class NoSuchLock(LockError):
+    """The name is that of something else."""
+
+    exit_code = os.EX_USAGE
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """What is asked for. Durations as in an AssetLock; several assets are locked together or not at all."""
