@@ -188,3 +188,50 @@ def test_the_page_works_as_pasted(operated: Operated, tmp_path: pathlib.Path) ->
     assert "patching with token 1" in said
     assert "assetlock is ready" in said
     assert "_assetlock_completion" in (tmp_path / "assetlock.bash").read_text()
+
+
+def test_why_says_who_is_in_the_way_of_an_object(assetlock: Commands) -> None:
+    assetlock.operated.asset("shop", "settings")
+    assetlock.operated.kubectl("create", "configmap", "free")
+    assert "is not locked; it is a target of asset shop" in assetlock("why", "configmap/settings").stdout
+    assetlock.operated.held("other", "bob", asset="shop", reason="upgrade")
+    for word in ("configmap", "configmaps", "cm"):
+        said = assetlock("why", f"{word}/settings").stdout
+        assert "is locked through asset shop" in said
+        assert "held by bob since" in said
+        assert "(upgrade)" in said
+    assert assetlock("why", "cm/free").stdout == "ConfigMap free is not locked\n"
+    assert assetlock("why", "cm/none").returncode == os.EX_NOINPUT
+    assert assetlock("why", "settings").returncode == os.EX_USAGE
+
+
+def findings(done: subprocess.CompletedProcess[str]) -> dict[str, set[str]]:
+    """What doctor says of each part."""
+    found: dict[str, set[str]] = {}
+    for line in done.stdout.splitlines():
+        state, part = line.split(":")[0].split()
+        found.setdefault(part, set()).add(state)
+    return found
+
+
+def test_doctor_finds_nothing_wrong_where_nothing_is(assetlock: Commands, operated: Operated) -> None:
+    operated.asset("shop", "settings")
+    operated.held("other", "bob", asset="shop")
+    done = assetlock("doctor", env={"KUBECONFIG": str(operated.cluster.kubeconfig)})
+    assert (done.returncode, set.union(*findings(done).values())) == (0, {"ok"}), done.stdout
+
+
+def test_doctor_says_what_is_missing(assetlock: Commands, control_plane_kubeconfig: pathlib.Path) -> None:
+    done = assetlock("doctor", "--kubeconfig", str(control_plane_kubeconfig), "-n", "default")
+    assert done.returncode == os.EX_UNAVAILABLE
+    for part in ("resources", "policies", "webhooks", "certificate", "controller"):
+        assert findings(done)[part] == {"WRONG"}
+    assert "run assetlock install" in done.stdout
+
+
+def test_doctor_says_what_whoever_asks_may_not_do(assetlock: Commands) -> None:
+    done = assetlock(
+        "doctor", "--as", "stranger", env={"KUBECONFIG": str(assetlock.operated.cluster.kubeconfig)}
+    )
+    assert (done.returncode, findings(done)["rights"]) == (os.EX_UNAVAILABLE, {"WRONG"})
+    assert findings(done)["resources"] == {"unknown"}

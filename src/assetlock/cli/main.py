@@ -33,6 +33,8 @@ COMMANDS = {
     "list": Lazy("assetlock.cli.list:list_assets", "List assets, and who holds them."),
     "describe": Lazy("assetlock.cli.list:describe", "Say what is known of an asset."),
     "wait": Lazy("assetlock.cli.wait:wait", "Wait until an asset is free, or held."),
+    "why": Lazy("assetlock.cli.why:why", "Say which lock is in the way of an object."),
+    "doctor": Lazy("assetlock.cli.doctor:doctor", "Look for what is wrong with the installation."),
     "check": Lazy("assetlock.cli.check:check", "Check that locks are served, and wait for it."),
     "completion": Lazy("assetlock.cli.completion:completion", "Completion for bash, zsh or fish."),
     "dev": Lazy("assetlock.cli.dev:dev", "A real local control plane: start, use and stop one."),

@@ -16,7 +16,7 @@ from assetlock.cli.running.group import SIGNALLED, Group, reap_orphans
 from assetlock.cli.running.signals import Signals
 from assetlock.cli.running.terminal import Terminal
 from assetlock.cli.running.watchdog import Watchdog
-from assetlock.client.locking import clock
+from assetlock.client import clock
 from assetlock.client.session.keeper import Keeper
 from assetlock.client.session.requests import LOST
 

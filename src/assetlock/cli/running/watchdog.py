@@ -13,7 +13,7 @@ import os
 import select
 import signal
 
-from assetlock.client.locking import clock
+from assetlock.client import clock
 
 _TICK = 1.0
 _IGNORED = (

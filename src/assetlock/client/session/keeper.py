@@ -10,8 +10,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from assetlock.client import clock
 from assetlock.client.api import ClientError, Forbidden, Object
-from assetlock.client.locking import clock
 from assetlock.client.session.locks import Lock
 from assetlock.client.session.requests import Lost
 from assetlock.client.session.term import Term

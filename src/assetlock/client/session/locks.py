@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from assetlock.client import clock
 from assetlock.client.api import (
     ASSETLOCKS,
     AnswerLost,
@@ -28,7 +29,6 @@ from assetlock.client.api import (
     Object,
     Unreachable,
 )
-from assetlock.client.locking import clock
 from assetlock.client.session.requests import Lost, NobodyAnswers, NotAcquired, Request, new_name
 from assetlock.client.session.term import Term
 
