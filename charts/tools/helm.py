@@ -19,7 +19,7 @@ CHART = ROOT / "charts" / "assetlock"
 RELEASE, NAMESPACE = "assetlock", "assetlock-system"
 
 _SOURCE = pathlib.Path(__file__).parent / "helm-module"
-_SECONDS = 120.0
+_SECONDS = 280.0
 
 
 class HelmFailed(Exception):

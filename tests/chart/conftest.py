@@ -42,7 +42,12 @@ class Release:
     def upgrade(self, *arguments: str) -> str:
         """Install or upgrade, and wait as Helm does until every pod is ready."""
         command = ("upgrade", "--install", helm.RELEASE, str(helm.CHART), f"--values={self.values}")
-        return self.helm(*command, "--wait", "--timeout=120s", *arguments)
+        try:
+            return self.helm(*command, "--wait", "--timeout=240s", *arguments)
+        except helm.HelmFailed as failure:
+            pods = ("get", "pods", "--output=wide", f"--namespace={NAMESPACE}")
+            failure.add_note(self.cluster.kubectl(*pods).stdout + self.node.logs())
+            raise
 
     def get(self, kind: str, name: str) -> dict[str, Any]:
         """An object of the release."""
@@ -81,11 +86,7 @@ def _install(release: Release) -> None:
         )
         patch = {"spec": {"type": "ExternalName", "externalName": "localhost"}}
         release.cluster.kubectl("patch", *service, "--type=merge", f"--patch={json.dumps(patch)}")
-        try:
-            installing.result()
-        except helm.HelmFailed as failure:
-            failure.add_note(release.node.logs())
-            raise
+        installing.result()
 
 
 def _values(service: int, webhooks: int, health: int) -> dict[str, Any]:

@@ -193,7 +193,10 @@ class Node:
             except TimeoutError:
                 self.failures.append(f"{one.name} did not end within {grace} s")
                 process.kill()
-        await self._send("DELETE", self._pods(one.name), {"gracePeriodSeconds": 0})
+        with contextlib.suppress(TransportError):
+            await self._send("DELETE", self._pods(one.name), {"gracePeriodSeconds": 0})
+            return
+        one.ending = None
 
     def _end_at_once(self, one: Container) -> None:
         if one.process is not None and one.process.poll() is None and one.ending is None:

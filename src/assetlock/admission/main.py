@@ -32,6 +32,8 @@ from assetlock.kube.recorder import EventRecorder
 
 FIRST_PAUSE = 1.0
 GRACE = 5.0
+DRAIN = 0.5
+"""Seconds from the signal to end until the listener closes; answers in between ask to close their connections."""
 
 log = logging.getLogger(__name__)
 
@@ -90,12 +92,22 @@ async def serving(api: Api, host: str, port: int, settings: AdmissionSettings) -
 async def _listening(
     app: web.Application, certificate: ServingContext, host: str, port: int
 ) -> AsyncIterator[int]:
+    draining = asyncio.Event()
+
+    async def close_when_draining(_: web.Request, response: web.StreamResponse) -> None:
+        if draining.is_set():
+            response.force_close()
+
+    app.on_response_prepare.append(close_when_draining)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=GRACE)
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port, ssl_context=certificate.context).start()
         yield runner.addresses[0][1]
     finally:
+        # The API server keeps connections, and a request that meets a closing one is lost.
+        draining.set()
+        await asyncio.sleep(DRAIN)
         await runner.cleanup()
 
 
