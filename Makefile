@@ -11,10 +11,10 @@ COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --upgrade --g
 
 .DEFAULT_GOAL := help
 .PHONY: help setup controlplane helm demo test lint format bench sim exhaustive nightly chaos restarts mutants matrix fuzz \
-  crds manifests lock clean
+  crds manifests docs release-check lock clean
 
 help:  ## List the targets
-	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST)
 
 setup: $(INSTALLED)  ## Make .venv with the locked versions of everything
 
@@ -36,11 +36,18 @@ demo: controlplane  ## Watch locks at work on a real control plane
 test: controlplane helm  ## Run every test, against a real control plane where it matters
 	$(BIN)/python -m pytest -n $(TESTERS) --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS)
 
-lint: setup  ## Format, lint, types, layers
+lint: setup  ## Format, lint, types, layers, links of the documentation
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy --strict src charts/tools
 	$(BIN)/lint-imports
+	$(BIN)/zensical build --strict
+
+docs: setup  ## Build the documentation site in build/site
+	$(BIN)/zensical build --strict --clean
+
+release-check: helm  ## Try a release: build twice to the same bytes, install into an empty environment, run
+	$(BIN)/python -m charts.tools.release_check
 
 format: setup  ## Format, and mend what can be mended
 	$(BIN)/ruff format
@@ -91,4 +98,4 @@ lock: setup  ## Lock the newest allowed versions
 	echo hatchling | $(COMPILE) --constraint requirements-dev.lock --output-file requirements-build.lock -
 
 clean:  ## Remove what these targets made, but for the cache of built programs
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

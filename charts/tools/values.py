@@ -1,8 +1,8 @@
-"""Writes the chart's schema and its README from `values.yaml`: ``python -m charts.tools.values [--check]``.
+"""Writes the chart's schema, its README and a page of the documentation from `values.yaml`.
 
-A value's comment is its description in both. Its type is that of the default; a comment line ``@schema {…}`` adds to
-what follows from that. Whatever is a mapping with comments inside is closed: a misspelt value is refused. A mapping
-without any is a piece of Kubernetes' own API, and is taken as it is.
+Run ``python -m charts.tools.values [--check]``. A value's comment is its description in all of them. Its type is
+that of the default; a comment line ``@schema {…}`` adds to what follows from that. A mapping with comments inside is
+closed: a misspelt value is refused. A mapping without any is a piece of Kubernetes' own API, taken as it is.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import pathlib
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -19,6 +20,7 @@ import yaml
 from charts.tools import helm
 
 SCHEMA, README = helm.CHART / "values.schema.json", helm.CHART / "README.md"
+PAGE = helm.ROOT / "docs" / "values.md"
 
 _HINT = "@schema "
 _TYPES = {bool: "boolean", int: "integer", str: "string", list: "array", dict: "object"}
@@ -61,12 +63,16 @@ def schema() -> str:
 
 def readme() -> str:
     """What is said by hand, and a table of all values."""
-    lines = [
-        _HEAD.read_text(encoding="utf-8").rstrip("\n"),
-        "",
-        "| value | default | what for |",
-        "| --- | --- | --- |",
-    ]
+    return _HEAD.read_text(encoding="utf-8").rstrip("\n") + "\n\n" + _table()
+
+
+def page() -> str:
+    """The same table for the documentation."""
+    return f"# Chart values\n\nGenerated from `charts/assetlock/values.yaml`.\n\n{_table()}"
+
+
+def _table() -> str:
+    lines = ["| value | default | what for |", "| --- | --- | --- |"]
     lines += [
         f"| `{value.path}` | `{json.dumps(value.default, ensure_ascii=False)}` | {value.description} |"
         for value in _leaves(values())
@@ -81,25 +87,27 @@ def undocumented() -> list[str]:
 
 def outdated() -> list[str]:
     """The files that differ from what `values.yaml` says."""
-    wanted = {SCHEMA: schema(), README: readme()}
     return [
-        path.name
-        for path, text in wanted.items()
+        str(path.relative_to(helm.ROOT))
+        for path, text in _files().items()
         if not path.exists() or path.read_text(encoding="utf-8") != text
     ]
 
 
+def _files() -> dict[pathlib.Path, str]:
+    return {SCHEMA: schema(), README: readme(), PAGE: page()}
+
+
 def main() -> int:
-    """Write both files, or say which is outdated."""
-    parser = argparse.ArgumentParser(description="Write the chart's schema and README.")
+    """Write the files, or say which are outdated."""
+    parser = argparse.ArgumentParser(description="Write what is said of the chart's values.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if something is outdated")
     options = parser.parse_args()
     names = outdated()
     for name in names:
-        print(f"charts/assetlock/{name} is outdated" if options.check else f"wrote charts/assetlock/{name}")
-    if names and not options.check:
-        SCHEMA.write_text(schema(), encoding="utf-8")
-        README.write_text(readme(), encoding="utf-8")
+        print(f"{name} is outdated" if options.check else f"wrote {name}")
+    for path, text in () if options.check else _files().items():
+        path.write_text(text, encoding="utf-8")
     return 1 if options.check and names else 0
 
 

@@ -119,9 +119,8 @@ class Node:
         elif one.process is not None and one.process.poll() is not None:
             await self._ended(one, pod, one.process.returncode)
         else:
-            ready = await self._probe(one, pod)
-            if ready != one.ready:
-                one.ready = ready
+            one.ready = await self._probe(one, pod)
+            if one.ready != is_ready(pod):
                 await self._report(one, "Running")
 
     async def _start(self, uid: str, pod: Pod) -> None:
@@ -234,6 +233,12 @@ class Node:
         )
         assert reply.status < 300 or reply.status in (404, 409), (method, path, reply.status, reply.body)
         return json.loads(reply.body)
+
+
+def is_ready(pod: Pod) -> bool:
+    """What the API server has of it: others may have changed that, when the node was late."""
+    conditions = pod["status"].get("conditions", [])
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
 def command(container: dict[str, Any], env: dict[str, str]) -> list[str]:

@@ -62,8 +62,11 @@ def etcd(binaries: Binaries, folder: pathlib.Path, ports: Ports, *, durable: boo
     ]
 
 
-def apiserver(binaries: Binaries, folder: pathlib.Path, ports: Ports) -> list[str]:
-    """RBAC, ServiceAccount admission (on by default), users by client certificate or ServiceAccount token."""
+def apiserver(binaries: Binaries, folder: pathlib.Path, ports: Ports, *, audit: bool = False) -> list[str]:
+    """RBAC, ServiceAccount admission (on by default), users by client certificate or ServiceAccount token.
+
+    With `audit` every request is recorded in `audit.log` in the folder.
+    """
     pki = folder / "pki"
     return [
         str(binaries.apiserver),
@@ -92,7 +95,17 @@ def apiserver(binaries: Binaries, folder: pathlib.Path, ports: Ports) -> list[st
         f"--proxy-client-key-file={pki / 'front-proxy.key'}",
         "--allow-privileged=true",
         "--profiling=false",
+        *(_audited(folder) if audit else ()),
     ]
+
+
+def _audited(folder: pathlib.Path) -> list[str]:
+    """Who asked for what and whether it was allowed, each request once."""
+    policy = folder / "audit.yaml"
+    policy.write_text(
+        "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n"
+    )
+    return [f"--audit-policy-file={policy}", f"--audit-log-path={folder / 'audit.log'}"]
 
 
 def controller_manager(binaries: Binaries, folder: pathlib.Path) -> list[str]:

@@ -50,10 +50,14 @@ class ControlPlane(Access):
         name: str | None = None,
         *,
         durable: bool | None = None,
+        audit: bool = False,
         report: Report = lambda _: None,
         binaries: Binaries | None = None,
     ) -> None:
-        """Without a name its folder is a temporary one. `durable` (default: if named) syncs writes to disk."""
+        """Without a name its folder is a temporary one. `durable` (default: if named) syncs writes to disk.
+
+        With `audit` the API server records every request in `audit.log` in the folder.
+        """
         binaries = binaries or provide(report)
         self._supervisor = _Supervisor()
         folder = None if name is None else str(folders.named(name))
@@ -62,6 +66,7 @@ class ControlPlane(Access):
                 {
                     "folder": folder,
                     "durable": name is not None if durable is None else durable,
+                    "audit": audit,
                     "binaries": {key: str(path) for key, path in asdict(binaries).items()},
                 },
                 report,

@@ -47,6 +47,7 @@ class Supervisor:
     folder: pathlib.Path
     binaries: Binaries
     durable: bool
+    audit: bool = False
     core: list[Child] = field(default_factory=list)
     added: dict[str, Child] = field(default_factory=dict)
     keepers: dict[str, asyncio.Task[None]] = field(default_factory=dict)
@@ -74,7 +75,7 @@ class Supervisor:
         emit("progress", text="starting etcd and kube-apiserver")
         argv = components.etcd(self.binaries, folder, ports, durable=self.durable)
         await self._start_core("etcd", argv, ports.etcd)
-        argv = components.apiserver(self.binaries, folder, ports)
+        argv = components.apiserver(self.binaries, folder, ports, audit=self.audit)
         apiserver = await self._start_core("kube-apiserver", argv, ports.apiserver)
         await self._until_ready(apiserver, "/readyz", probe.trusting(tls))
         emit("progress", text="starting kube-controller-manager")
@@ -233,7 +234,7 @@ async def main() -> int:
     except DevError as error:
         emit("failed", error=str(error))
         return error.exit_code
-    supervisor = Supervisor(folder, binaries, first["durable"])
+    supervisor = Supervisor(folder, binaries, first["durable"], first["audit"])
     supervisor.write_state("starting")
     task = asyncio.create_task(supervise(supervisor, requests))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
