@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from assetlock.core import names
 from assetlock.kube.api import Api
 from assetlock.kube.discovery import Discovery
 from assetlock.kube.errors import KubeError
@@ -88,7 +89,8 @@ def located(manifest: Manifest, webhook_url: str | None, ca_bundle: str | None) 
     for webhook in manifest["webhooks"]:
         config = webhook["clientConfig"]
         if webhook_url is not None:
-            config["url"] = webhook_url.rstrip("/") + config.pop("service")["path"]
+            del config["service"]
+            config["url"] = f"{webhook_url.rstrip('/')}/{names.webhook_path(webhook['name'])}"
         if ca_bundle is not None:
             config["caBundle"] = base64.b64encode(ca_bundle.encode()).decode("ascii")
 

@@ -46,6 +46,12 @@ SUBRESOURCES_POLICY = "assetlock-subresources"
 _SLOTS = {"asset": 0} | {f"asset-{slot}": slot for slot in range(1, MOST_SLOTS)}
 
 
+def webhook_path(webhook: str) -> str:
+    """The last part of the path that a webhook of this name is called at: ``fence`` for ``fence.assetlock.dev``."""
+    first, _, _ = webhook.partition(".")
+    return "assets" if first == "targets" else first
+
+
 def lease_name(asset: str, slot: int = 0) -> str:
     """The Lease that is one slot of an asset: ``asset.vm``, ``asset-1.vm``, ``asset-2.vm`` and so on.
 

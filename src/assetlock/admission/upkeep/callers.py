@@ -31,7 +31,7 @@ from assetlock.model.times import format_time
 SECRET = "assetlock-admission-path"  # noqa: S105
 LIFE = datetime.timedelta(days=60)
 PREFIX = "caller-"
-_PATH = re.compile(rf"(?:/{PREFIX}[\w-]*)?/(\w+)$")
+_PATH = re.compile(rf"(?:/{PREFIX}[\w-]*)?/\w+$")
 _LOOKS_AGAIN_AFTER = 1.0
 """Seconds: a path that is not known may be one that another replica has just made."""
 
@@ -153,8 +153,7 @@ class Callers:
                 present = await self._api.get(MUTATING_WEBHOOKS, None, CONFIGURATION)
             except NotFound:
                 return
-            configs = [webhook["clientConfig"] for webhook in present.get("webhooks") or []]
-            if sum(_lead_to(config, secret) for config in configs) == 0:
+            if sum(_lead_to(webhook, secret) for webhook in present.get("webhooks") or []) == 0:
                 return
             try:
                 await self._api.replace(MUTATING_WEBHOOKS, None, CONFIGURATION, present)
@@ -163,11 +162,16 @@ class Callers:
             return
 
 
-def _lead_to(config: dict[str, Any], secret: str) -> bool:
-    """Put the secret into a webhook's path or URL; says whether that changed it."""
+def _lead_to(webhook: dict[str, Any], secret: str) -> bool:
+    """Put the secret into a webhook's path or URL; says whether that changed it.
+
+    Installers declare no path of a Service: they would take it back with each upgrade.
+    """
+    config = webhook["clientConfig"]
     holder, field = (config, "url") if "url" in config else (config["service"], "path")
     before = str(holder.get(field) or "")
-    holder[field] = _PATH.sub(lambda found: f"/{secret}/{found[1]}", before)
+    path = f"/{secret}/{names.webhook_path(webhook['name'])}"
+    holder[field] = _PATH.sub(path, before) if "url" in config else path
     return bool(holder[field] != before)
 
 
