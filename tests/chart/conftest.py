@@ -59,9 +59,9 @@ class Release:
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
     folder = tmp_path_factory.mktemp("release")
-    service, webhooks, health = _free_ports(3)
+    service, webhooks, health, http = _free_ports(4)
     values = folder / "values.yaml"
-    values.write_text(yaml.safe_dump(_values(service, webhooks, health)))
+    values.write_text(yaml.safe_dump(_values(service, webhooks, health, http)))
     with ControlPlane() as cluster:
         for namespace in (NAMESPACE, SHOP):
             cluster.kubectl("create", "namespace", namespace)
@@ -89,13 +89,14 @@ def _install(release: Release) -> None:
         installing.result()
 
 
-def _values(service: int, webhooks: int, health: int) -> dict[str, Any]:
+def _values(service: int, webhooks: int, health: int, http: int) -> dict[str, Any]:
     """Addresses and ports that are free on this machine; a short drain."""
     address = [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
     common = {"host": "$(POD_IP)", "extraEnv": address}
     return {
         "controller": {**common, "port": health},
         "admission": {**common, "port": webhooks, "service": {"port": service}, "drainSeconds": 1},
+        "http": {"extraArgs": ["--host=$(POD_IP)"], "extraEnv": address, "port": http, "replicas": 1},
     }
 
 
