@@ -33,6 +33,15 @@ assetlock-admission-cert
 {{- end }}
 {{- end }}
 
+{{/* The Secret with the webhooks' certificate and its CA, whoever keeps it. */}}
+{{- define "assetlock.servingSecret" -}}
+{{- if eq .Values.certificates.source "Operator" -}}
+assetlock-admission-tls
+{{- else -}}
+{{ include "assetlock.certificateSecret" . }}
+{{- end }}
+{{- end }}
+
 {{/* Whom the API server trusts, where that is known now: otherwise the operator or cert-manager writes it. */}}
 {{- define "assetlock.caBundle" -}}
 {{- if and (eq .Values.certificates.source "Secret") .Values.certificates.caBundle }}

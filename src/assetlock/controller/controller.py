@@ -8,6 +8,7 @@ while another process leads: what is known is kept up to date meanwhile, so that
 from __future__ import annotations
 
 import asyncio
+import datetime
 import logging
 from collections.abc import Iterable
 from typing import Any, NoReturn
@@ -35,6 +36,8 @@ from assetlock.kube.api import Api, ObjectList
 from assetlock.kube.discovery import Discovery
 from assetlock.kube.errors import ApiError, KubeError
 from assetlock.kube.resources import ASSETLOCKS, ASSETS, LEASES, MAINTENANCE_WINDOWS
+from assetlock.model.asset import Asset
+from assetlock.model.assetlock import AssetLock
 
 WORKERS = 32
 WORKERS_A_NAMESPACE = 12
@@ -125,6 +128,21 @@ class Controller:
 
     def _look_for_deadlocks(self, namespace: str) -> None:
         self._queue.add_at(DeadlocksKey(namespace), self._clock.monotonic() + deadlocks.PAUSE)
+
+    @property
+    def now(self) -> datetime.datetime:
+        """The time of day that it decides by."""
+        return self._clock.now()
+
+    @property
+    def assets(self) -> Iterable[Asset]:
+        """Every asset that it knows."""
+        return self._cache.assets
+
+    @property
+    def locks(self) -> Iterable[AssetLock]:
+        """Every AssetLock that it knows."""
+        return self._cache.locks
 
     @property
     def fresh(self) -> bool:

@@ -12,6 +12,7 @@ from aiohttp import web
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from assetlock.controller import lock_metrics
 from assetlock.controller.controller import Controller
 from assetlock.controller.election import Election
 from assetlock.controller.pulse import Pulse
@@ -46,6 +47,7 @@ class Health(Collector):
         for resource, seconds in self.ages.ages().items():
             age.add_metric([resource], seconds)
         yield age
+        yield from lock_metrics.collect(self.controller)
         depth, oldest = self.controller.queued
         yield _gauge("leader", "Whether this process leads.", float(self.election.leads))
         yield _gauge("queue_depth", "What is to be looked at now.", depth)
