@@ -52,8 +52,8 @@ class PathSecret:
         return any(hmac.compare_digest(given.encode(errors="replace"), each.encode()) for each in known)
 
     def renewed(self, now: datetime.datetime) -> PathSecret:
-        """The next one."""
-        return PathSecret(f"{PREFIX}{secrets.token_urlsafe(32)}", self.present, format_time(now))
+        """The next one: a Service's path takes small letters, digits and dashes only."""
+        return PathSecret(f"{PREFIX}{secrets.token_hex(32)}", self.present, format_time(now))
 
     def is_due(self, now: datetime.datetime) -> bool:
         """Whether it is time for the next one."""
