@@ -51,6 +51,7 @@ class Container:
     folder: pathlib.Path
     process: subprocess.Popen[bytes] | None = None
     ready: bool = False
+    failed_probes: int = 0
     restarts: int = 0
     ending: asyncio.Task[None] | None = None
     finished: bool = False
@@ -119,7 +120,7 @@ class Node:
         elif one.process is not None and one.process.poll() is not None:
             await self._ended(one, pod, one.process.returncode)
         else:
-            one.ready = await self._probe(one, pod)
+            await self._probe(one, pod)
             if one.ready != is_ready(pod):
                 await self._report(one, "Running")
 
@@ -155,11 +156,17 @@ class Node:
                 preexec_fn=dies_with_parent(),
             )
 
-    async def _probe(self, one: Container, pod: Pod) -> bool:
+    async def _probe(self, one: Container, pod: Pod) -> None:
+        """Ready with the first answer, and until as many probes in a row have failed as the pod says."""
         [container] = pod["spec"]["containers"]
         probe = container.get("readinessProbe")
-        if probe is None:
-            return True
+        if probe is None or await self._answers(one, container, probe):
+            one.ready, one.failed_probes = True, 0
+            return
+        one.failed_probes += 1
+        one.ready = one.ready and one.failed_probes < probe["failureThreshold"]
+
+    async def _answers(self, one: Container, container: dict[str, Any], probe: dict[str, Any]) -> bool:
         get = probe["httpGet"]
         [port] = [port["containerPort"] for port in container["ports"] if port["name"] == get["port"]]
         url = f"{get.get('scheme', 'HTTP').lower()}://{one.address}:{port}{get['path']}"

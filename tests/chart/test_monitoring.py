@@ -8,7 +8,6 @@ import re
 import types
 from typing import Any, cast
 
-import prometheus_client
 import promql_parser
 import pytest
 import yaml
@@ -29,13 +28,12 @@ def exposed() -> set[str]:
         now=datetime.datetime.now(datetime.UTC), locks=[], assets=[], fresh=True, queued=(0, 0.0)
     )
     told = types.SimpleNamespace(leads=True, ages=lambda: {"assets": 1.0}, longest_lag=lambda: 0.0)
-    registry = prometheus_client.CollectorRegistry()
-    registry.register(Health(cast(Any, controller), *[cast(Any, told)] * 3))
-    for each in (admission.DECISIONS, admission.SECONDS, admission.BREAK_GLASS):
-        registry.register(each)
+    families = list(Health(cast(Any, controller), *[cast(Any, told)] * 3).collect())
     admission.DECISIONS.labels("fence", "admitted")
     admission.SECONDS.labels("fence")
-    return {sample.name for family in registry.collect() for sample in family.samples}
+    for each in (admission.DECISIONS, admission.SECONDS, admission.BREAK_GLASS):
+        families += each.collect()
+    return {sample.name for family in families for sample in family.samples}
 
 
 @pytest.mark.parametrize("expression", [*ALERTS, *CHARTS])
