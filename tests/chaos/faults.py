@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from tests.chaos import expiry
 from tests.chaos.cluster import CONTROLLERS, OPERATOR, PAIRS, PROCESSES, Cluster
 
+CONTROLLER_PAIRS = [pair for pair in PAIRS if pair.startswith("controller-")]
+
 DELAY = 0.3
+LATE = 3.0
+"""Seconds by which answers are late when the API server is as good as overloaded."""
+
+SHARE = 0.05
+"""Of a core, for a process that hardly gets any."""
+
+BURST = 0.4
 HOUR = 3600.0
 CLOCK = "clock"
 
@@ -41,6 +50,11 @@ def troubles() -> list[Trouble]:
     found += [Trouble(f"stop {name}", (5, 8), _stopped(name)) for name in PROCESSES]
     found += [Trouble(f"cut {pair}", (3, 6), _cut(pair)) for pair in PAIRS]
     found += [Trouble(f"slow {pair}", (4, 8), _slow(pair)) for pair in PAIRS]
+    found += [
+        Trouble(f"slow {pair} by {LATE:.0f} s", (15, 20), _slow(pair, LATE)) for pair in CONTROLLER_PAIRS
+    ]
+    found += [Trouble(f"{name} on a twentieth of a core", (20, 30), _starved(name)) for name in CONTROLLERS]
+    found.append(Trouble("stop etcd for long", (20, 22), _stopped("etcd")))
     for where, parts in (("controllers", CONTROLLERS), ("webhooks", ("admission",))):
         for how, seconds in (("ahead", HOUR), ("behind", -HOUR)):
             found.append(Trouble(f"{CLOCK} of the {where} an hour {how}", (5, 8), _clock_off(parts, seconds)))
@@ -103,10 +117,33 @@ def _cut(pair: str) -> Callable[[Cluster], AbstractAsyncContextManager[None]]:
     return make
 
 
-def _slow(pair: str) -> Callable[[Cluster], AbstractAsyncContextManager[None]]:
+def _starved(name: str) -> Callable[[Cluster], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def make(cluster: Cluster) -> AsyncIterator[None]:
-        cluster.proxies[pair].delay = DELAY
+        holding = asyncio.create_task(_hold(cluster, name))
+        try:
+            yield
+        finally:
+            holding.cancel()
+            await asyncio.gather(holding, return_exceptions=True)
+            cluster.resume(name)
+
+    return make
+
+
+async def _hold(cluster: Cluster, name: str) -> None:
+    """Let the process run for so much of the time, in bursts."""
+    while True:
+        cluster.resume(name)
+        await asyncio.sleep(SHARE * BURST)
+        cluster.suspend(name)
+        await asyncio.sleep((1 - SHARE) * BURST)
+
+
+def _slow(pair: str, delay: float = DELAY) -> Callable[[Cluster], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def make(cluster: Cluster) -> AsyncIterator[None]:
+        cluster.proxies[pair].delay = delay
         try:
             yield
         finally:

@@ -184,3 +184,30 @@ def test_one_that_backs_off_is_still_looked_at_when_something_happens() -> None:
         assert now() == 0
 
     in_virtual_time(story)
+
+
+def test_of_one_group_only_so_many_are_handed_out_and_groups_take_turns() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        queue = WorkQueue[str](Clock(loop), group=lambda key: key[0], most_of_a_group=2)
+        for key in ("a1", "a2", "a3", "a4", "b1", "b2"):
+            queue.add(key)
+        assert [await queue.get() for _ in range(4)] == ["a1", "b1", "a2", "b2"]
+        assert await is_idle(queue, 100), "two of a group are at work"
+        queue.done("a1")
+        assert await queue.get() == "a3"
+
+    run(main, limit=3600)
+
+
+def test_the_age_of_what_waits_longest_is_known() -> None:
+    async def story(queue: "WorkQueue[str]") -> None:
+        assert queue.oldest() == 0
+        queue.add("a")
+        await asyncio.sleep(3)
+        queue.add("b")
+        assert queue.oldest() == 3
+        await queue.get()
+        assert queue.oldest() == 0
+
+    in_virtual_time(story)

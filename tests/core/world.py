@@ -25,6 +25,7 @@ from assetlock.core.observation import (
 )
 from assetlock.core.pods import Fate
 from assetlock.core.rules.revoking import revocation_of
+from assetlock.core.stuck import Stuck, Subject
 from assetlock.model.asset import Asset, Target
 from assetlock.model.assetlock import AssetLock
 from assetlock.model.lease import Lease
@@ -59,6 +60,7 @@ class World:
     seen: dict[str, datetime.datetime] = dataclasses.field(default_factory=dict)
     terms: dict[int, tuple[tuple[Any, ...], datetime.datetime]] = dataclasses.field(default_factory=dict)
     revocation: Revocation | None = None
+    stuck: dict[Subject, Stuck] = dataclasses.field(default_factory=dict)
     announced: list[tuple[str, int]] = dataclasses.field(default_factory=list)
     writes: list[d.Write] = dataclasses.field(default_factory=list)
 
@@ -256,6 +258,7 @@ class World:
             targets=tuple(self._target(name, name in named) for name in [*named, *others]),
             namespaces=tuple(map(self._space, self.spaces)),
             revocation=self.revocation,
+            stuck=dict(self.stuck),
         )
 
     def decided(self) -> d.Decision:

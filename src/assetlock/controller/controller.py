@@ -43,6 +43,7 @@ WORKERS = 32
 WORKERS_A_NAMESPACE = 12
 """So many work at the same time on what is in one namespace, however much there is: the rest is for the others."""
 
+A_PAGE = 200
 AT_ONCE = 50
 """Objects that are taken in before others have their turn in the event loop."""
 
@@ -176,7 +177,7 @@ class Controller:
         await self._listed.wait()
         while True:
             await self._leading.wait()
-            self._look_at_all()
+            await self._look_at_all()
             workers = [asyncio.create_task(self._work()) for _ in range(WORKERS)]
             try:
                 await self._pausing.wait()
@@ -242,11 +243,12 @@ class Controller:
     async def _list(self) -> None:
         """First what is younger: a Lease names an AssetLock that is listed if it lives, and that a window."""
         for resource, selector in _IN_ORDER:
-            found = await self._api.list(resource, label_selector=selector)
+            found = await self._api.list(resource, label_selector=selector, limit=A_PAGE)
             await self._take_in_all(resource.kind, found)
             self._tell_of_unreadable()
         known = self._cache.known()
         for what in (self._targets, self._namespaces, self._target_rights):
+            await asyncio.sleep(0)
             what.retire(known)
         self._stuck.retire()
         if self._leading.is_set():
@@ -263,6 +265,7 @@ class Controller:
                 self._look_at(self._cache.put({**raw, "kind": kind}, self._clock.monotonic()))
             await asyncio.sleep(0)
         version = int(found.resource_version)
+        await asyncio.sleep(0)
         self._look_at(self._cache.drop_missing(kind, found.items, version))
 
     def _look_at(self, keys: Iterable[Key]) -> None:
@@ -271,12 +274,15 @@ class Controller:
             for key in keys:
                 self._queue.add(key)
 
-    def _look_at_all(self) -> None:
+    async def _look_at_all(self) -> None:
         """Of what was decided by another nothing is known, so everything is looked at."""
         known = self._cache.known()
+        await asyncio.sleep(0)
         for key in known:
             self._queue.add(key)
+        await asyncio.sleep(0)
         self._look_at(self._cache.known_joint())
+        await asyncio.sleep(0)
         self._look_at(self._cache.known_lines())
         self._look_at_windows_and_deadlocks()
 
