@@ -265,3 +265,16 @@ def test_a_status_is_open_but_not_the_metadata_through_it() -> None:
     assert admits(review("UPDATE", new={**old, "status": {"ready": True}}, **status))
     labelled = {**old, "metadata": {**old["metadata"], "labels": {"app": "x"}}}
     assert not admits(review("UPDATE", new=labelled, **status))
+
+
+def test_a_stamp_of_an_asset_that_does_not_exist_is_refused_with_the_way_out() -> None:
+    message = refusal(update(user("bob"), stamped("alice")), None).message
+    assert "asset vm in namespace shop, which does not exist any more (held by alice)" in message
+    assert "create an Asset of that name with this object among its targets" in message
+    assert "assetlock uninstall" in message
+
+
+@pytest.mark.parametrize(("minutes", "wait"), [(3, "5m"), (9, "10m"), (118, "2h"), (24 * 60, "24h5m")])
+def test_the_advice_is_a_wait_that_outlasts_the_holder(minutes: int, wait: str) -> None:
+    message = refusal(update(user("bob"), stamped("alice")), held_until(minutes)).message
+    assert message.endswith(f"with assetName: vm and wait: {wait}")
