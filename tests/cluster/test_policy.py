@@ -322,6 +322,14 @@ def test_a_rollout_that_the_holder_starts_is_finished_by_the_controllers(cluster
     cluster.must("wait", "deployment/web", revision, "--timeout=30s")
 
 
+def test_controllers_give_the_object_to_nobody(locked: Cluster) -> None:
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": MADE_UP}
+    controller = "system:serviceaccount:kube-system:deployment-controller"
+    adopted = {"metadata": {"ownerReferences": [owner]}}
+    assert "Locked" in locked.patch("configmap", "settings", adopted, user=controller, check=False)
+    locked.patch("configmap", "settings", adopted, user=HOLDER)
+
+
 def test_controllers_may_update_but_not_delete(locked: Cluster) -> None:
     controller = "system:serviceaccount:kube-system:deployment-controller"
     locked.patch("configmap", "settings", colour("blue"), user=controller)

@@ -408,14 +408,49 @@ def test_a_stamp_with_a_higher_token_raises_the_next_token_instead_of_being_lowe
 
 
 def test_a_stale_view_never_puts_a_lower_token_over_a_higher_one(world: World) -> None:
+    """Another leader has recorded the token that is seen: that shows when the Asset is read live."""
+    version = _forged(world, "9 - bob")
+    decision = decide(world.observe())
+    assert d.ConfirmAsset(version) in decision.confirm
+
+
+@pytest.mark.parametrize("token", ["9", str(2**40), "9" * 18, "9" * 30])
+def test_a_token_that_was_never_given_out_is_put_right_and_told(world: World, token: str) -> None:
+    _forged(world, f"{token} - bob")
+    [write] = [write for write in world.settle() if isinstance(write, d.PatchTarget)]
+    assert world.stamped_users("app") == ["alice"]
+    if len(token) <= 18:
+        [event] = write.events
+        assert (event.reason, event.warning) == ("StampForged", True)
+        assert f"named bob with token {token}" in event.note
+    world.ask("second", "carol", wait="1h")
+    world.withdraw("first")
+    world.settle()
+    assert world.state("second") == "Held"
+    assert world.asset is not None
+    assert world.asset["status"]["fencingToken"] == 2
+
+
+def test_what_has_more_annotations_than_the_fence_looks_at_is_not_fenceable(world: World) -> None:
+    world.targets["app"]["metadata"]["annotations"] = {f"a{n}": "" for n in range(501)}
+    world.ask("first", "alice")
+    world.settle()
+    assert world.state("first") == "Failed"
+    message = world.locks["first"]["status"]["conditions"][0]["message"]
+    assert "ConfigMap app has 501 annotations, of which the fence looks at no more than 500" in message
+
+
+def _forged(world: World, line: str) -> str:
+    """Alice holds, and somebody has put another line into the stamp; gives the Asset's version."""
     world.ask("first", "alice")
     world.settle()
     meta = world.targets["app"]["metadata"]
     [key] = meta["annotations"]
-    meta["annotations"][key] = f"{meta['uid']}\n9 - bob"
+    meta["annotations"][key] = f"{meta['uid']}\n{line}"
     world._touch(world.targets["app"])
-    assert not [write for write in world.settle() if isinstance(write, d.PatchTarget)]
-    assert world.stamped_users("app") == ["bob"]
+    assert world.asset is not None
+    version: str = world.asset["metadata"]["resourceVersion"]
+    return version
 
 
 def test_a_changed_ttl_starts_a_new_term(world: World) -> None:

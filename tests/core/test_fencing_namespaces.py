@@ -127,7 +127,26 @@ def test_a_guard_never_goes_to_a_lower_token(world: World) -> None:
     [key] = meta["annotations"]
     meta["annotations"][key] = "deployments.apps/web\n9 - bob"
     world._touch(world.spaces[NAMESPACE])
-    assert "PatchNamespace" not in kinds(world.settle())
+    assert world.asset is not None
+    decision = decide(world.observe())
+    assert kinds(decision.writes) == ["PatchNamespace"]
+    assert d.ConfirmAsset(world.asset["metadata"]["resourceVersion"]) in decision.confirm, (
+        "else another leader's"
+    )
+
+
+def test_what_is_no_assets_is_taken_off_a_namespace(world: World) -> None:
+    malformed, planted = f"a{names.NAMESPACE_FENCE_SUFFIX}", names.namespace_fence_key("gone", "elsewhere")
+    meta = world.spaces[NAMESPACE]["metadata"]
+    meta["annotations"] |= {malformed: "deployments.apps/web\n9 - nobody"}
+    world._touch(world.spaces[NAMESPACE])
+    world.settle()
+    assert malformed not in meta["annotations"]
+    meta["labels"].clear()
+    meta["annotations"] |= {planted: "deployments.apps/web\n9 - nobody"}
+    world._touch(world.spaces[NAMESPACE])
+    world.settle()
+    assert planted not in meta["annotations"], "from before the namespace had the label"
 
 
 def test_a_leader_that_wakes_up_does_not_put_a_former_holder_on_the_namespace(world: World) -> None:

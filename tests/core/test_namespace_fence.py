@@ -12,7 +12,7 @@ from assetlock.core.fence.namespace_fence import (
     namespace_fence_of,
     unguardable,
 )
-from assetlock.core.fence.stamp import StampedHolder
+from assetlock.core.fence.stamp import LONGEST_TOKEN, StampedHolder
 from assetlock.core.identity import Identity
 from assetlock.core.messages import is_printable
 from assetlock.core.observation import ObservedTarget
@@ -21,7 +21,7 @@ from assetlock.model.asset import Target
 NAMES = st.from_regex(r"[a-z][a-z0-9.-]{0,20}", fullmatch=True)
 USERNAMES = st.text(min_size=1).filter(is_printable)
 TARGETS = st.builds(GuardedTarget, NAMES, NAMES, st.lists(st.sampled_from(["attach", "exec"])).map(tuple))
-HOLDERS = st.builds(StampedHolder, st.integers(min_value=1), st.builds(Identity, USERNAMES))
+HOLDERS = st.builds(StampedHolder, st.integers(1, 10**LONGEST_TOKEN - 1), st.builds(Identity, USERNAMES))
 
 
 @given(st.lists(TARGETS).map(tuple), st.lists(HOLDERS, min_size=1).map(tuple), st.lists(USERNAMES).map(tuple))

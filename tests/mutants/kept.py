@@ -8,7 +8,7 @@ MUTANTS = (
     Mutant(
         "skip the stamp",
         "core/rules/stamping.py",
-        "        writes.append(PatchTarget(target, patch))\n",
+        "        writes.append(PatchTarget(target, patch, events=forged))\n",
         "",
     ),
     Mutant(
@@ -110,7 +110,7 @@ MUTANTS = (
     Mutant(
         "put a lower token over a higher one",
         "core/rules/stamping.py",
-        " or present.token > situation.mark",
+        "            *([ConfirmAsset(asset.metadata.resource_version)] if forged else ()),\n",
         "",
     ),
     Mutant(

@@ -63,6 +63,8 @@ _ABOUT = {
         "assetlock.dev/revoked-by": f"{_ALONE}::test_what_makes_a_lease_a_lock_is_not_its_owners_to_change",
     },
     "policy-namespaces": {
+        "*.guard.assetlock.dev/targets of a namespace": "tests/adversary/test_planted.py::"
+        "test_nobody_plants_what_closes_a_namespace",
         "something in the namespace": f"{_GUARDED}::"
         "test_a_namespace_is_not_deleted_over_locks_and_all_of_them_are_named",
         "the label and annotations": f"{_GUARDED}::"
@@ -71,6 +73,8 @@ _ABOUT = {
         "test_a_namespace_with_a_lock_in_it_is_not_deleted_while_all_of_ours_is_down",
     },
     "policy-subresources": {
+        "a Binding carries": "tests/adversary/test_subresources.py::"
+        "test_a_binding_brings_nothing_of_ours_onto_the_pod",
         "the object is locked": f"{_GUARDED}::test_by_the_policy_alone_each_of_them_is_refused_and_the_holder_works",
     },
     "policy-targets": {
@@ -193,8 +197,8 @@ MUTANTS = (
     _mutant(
         "let anybody change what is being deleted",
         "policy-targets.yaml",
-        "(variables.changes.all(key, key == 'status')",
-        "(variables.changes.all(key, true)",
+        "(variables.changes.all(key, key == 'status'\n",
+        "(variables.changes.all(key, true\n",
         f"{_ALONE}::test_what_is_being_deleted_may_be_finished_but_not_changed",
     ),
     _mutant(
@@ -209,23 +213,17 @@ MUTANTS = (
         "let the built-in controllers delete",
         "policy-targets.yaml",
         "|| (request.operation == 'UPDATE'\n"
-        "          && (variables.changesNothing || variables.changesOnlyStatus || variables.isController))",
+        "          && (variables.changesNothing || variables.changesOnlyStatus\n",
         "|| variables.isController || (request.operation == 'UPDATE'\n"
-        "          && (variables.changesNothing || variables.changesOnlyStatus))",
+        "          && (variables.changesNothing || variables.changesOnlyStatus\n",
         f"{_ALONE}::test_controllers_may_update_but_not_delete",
     ),
     _mutant(
         "look at no status",
         "policy-targets.yaml",
-        'resources: ["*", "*/status"]',
-        'resources: ["*"]',
+        'resources: ["*/*"]\n        scope: "*"\n    exclude',
+        'resources: ["*"]\n        scope: "*"\n    exclude',
         f"{_ALONE}::test_status_is_open_but_not_for_metadata",
-    ),
-    _mutant(
-        "forget the ways into a pod that carry its label",
-        "policy-targets.yaml",
-        "resources: [pods/ephemeralcontainers, pods/resize]",
-        "resources: [pods/unheard-of]",
     ),
     _mutant(
         "fence cluster-admins out of emergencies",
@@ -237,8 +235,9 @@ MUTANTS = (
     _mutant(
         "rely on the objectSelector for /scale",
         "policy-subresources.yaml",
-        "    resourceRules:\n",
-        '    objectSelector:\n      matchLabels:\n        assetlock.dev/fenced: "true"\n    resourceRules:\n',
+        "          values: [kube-system]\n    resourceRules:\n",
+        "          values: [kube-system]\n    objectSelector:\n      matchLabels:\n"
+        '        assetlock.dev/fenced: "true"\n    resourceRules:\n',
         f"{_GUARDED}::test_by_the_policy_alone_each_of_them_is_refused_and_the_holder_works",
     ),
     _mutant(
@@ -251,7 +250,7 @@ MUTANTS = (
     _mutant(
         "forget exec and the like",
         "policy-subresources.yaml",
-        "resources: [pods/exec, pods/attach, pods/portforward]",
+        "resources: [pods/exec, pods/attach, pods/portforward, pods/proxy]",
         "resources: [pods/unheard-of]",
         f"{_GUARDED}::test_by_the_policy_alone_each_of_them_is_refused_and_the_holder_works",
     ),
@@ -317,6 +316,35 @@ MUTANTS = (
         "(variables.bindTo != 'Credential'",
         "(true",
         "tests/adversary/test_credentials.py::test_the_policy_alone_tells_them_apart",
+    ),
+    _mutant(
+        "forget subresources that carry the object",
+        "policy-targets.yaml",
+        'resources: ["*/*"]\n        scope: "*"\n    excludeResourceRules',
+        'resources: ["*", "*/status"]\n        scope: "*"\n    excludeResourceRules',
+        "tests/adversary/test_subresources.py::"
+        "test_every_subresource_that_carries_the_object_is_behind_the_fence",
+    ),
+    _mutant(
+        "let controllers give a locked object to another owner",
+        "policy-targets.yaml",
+        "(variables.isController && !variables.changesHands)",
+        "variables.isController",
+        f"{_ALONE}::test_controllers_give_the_object_to_nobody",
+    ),
+    _mutant(
+        "look at any number of annotations",
+        "policy-targets.yaml",
+        "          && variables.before.size() <= 500\n",
+        "",
+        "tests/adversary/test_planted.py::test_tens_of_thousands_of_annotations_cost_no_more_with_our_label",
+    ),
+    _mutant(
+        "let a locked object get so many annotations that the fence falls",
+        "policy-targets.yaml",
+        "        && variables.after.size() <= 500\n",
+        "",
+        "tests/adversary/test_planted.py::test_nobody_makes_so_many_of_what_is_locked_that_the_fence_falls",
     ),
     _mutant(
         "let a lock name any pod of the account",

@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 
 from assetlock.core import names, pods
+from assetlock.core.fence.stamp import LONGEST_TOKEN
 from assetlock.core.identity import QUARANTINE
 from assetlock.core.locks import queue
 from assetlock.core.locks.lease_claim import LeaseClaim, acquisition_id, lock_of
@@ -85,7 +86,7 @@ class Acquisition:
         if self.lock is not None:
             return self.told if self.lock.status.state is LockState.HELD else None
         told = self.primary.lease.metadata.annotations.get(names.TOKEN_ANNOTATION, "")
-        return int(told) if told.isdecimal() else None
+        return int(told) if told.isdecimal() and len(told) <= LONGEST_TOKEN else None
 
     @property
     def announced(self) -> bool:

@@ -16,7 +16,7 @@ from assetlock.core.acquisition import (
 )
 from assetlock.core.fence import namespace_fence, other_assets
 from assetlock.core.fence.namespace_fence import NamespaceFence
-from assetlock.core.fence.stamp import Stamp, stamp_of
+from assetlock.core.fence.stamp import Stamp, stamp_of, unstampable
 from assetlock.core.identity import Identity
 from assetlock.core.locks import queue
 from assetlock.core.locks.lease_claim import LeaseClaim, lease_claims_of, lock_of
@@ -27,6 +27,9 @@ from assetlock.core.windows import window_locks
 from assetlock.core.windows.gate import Gate
 from assetlock.model.asset import Holder
 from assetlock.model.assetlock import AssetLock, LockState
+
+HIGHEST_BELIEVED = 2**40
+"""No token comes near: one that is there was made up, and must not use up the numbers that are left."""
 
 
 class Situation:
@@ -199,8 +202,13 @@ class Situation:
         places = {target.namespace for target in wanted}
         problems = (
             *(target.problem for target in wanted),
+            *(None if self.stamp(target) else unstampable(target) for target in wanted),
             *map(namespace_fence.unguardable, wanted),
-            *(space.problem for space in self.observation.namespaces if space.name in places),
+            *(
+                space.problem or namespace_fence.overfull(space)
+                for space in self.observation.namespaces
+                if space.name in places
+            ),
         )
         return next(filter(None, problems), None)
 
@@ -293,7 +301,8 @@ class Situation:
         guards = map(self.guard, self.observation.namespaces)
         guarded = [holder.token for found in guards if found for holder in found.holders]
         told = [self._told_by(lock) for lock in self.observation.locks]
-        return [0, *stamped, *guarded, *told, *(a.token_announced or 0 for a in self.active)]
+        seen = [*stamped, *guarded, *told, *(a.token_announced or 0 for a in self.active)]
+        return [0, *(token for token in seen if token < HIGHEST_BELIEVED)]
 
     def _told_by(self, lock: AssetLock) -> int:
         """The token on this asset that the lock has, or had."""

@@ -137,9 +137,9 @@ class AssetSpec(Model):
         "has to finish what a holder began. They may not delete.",
         json_schema_extra={"x-kubernetes-list-type": "set"},
     )
-    guarded_subresources: list[Literal["exec", "attach", "portforward"]] = Field(
+    guarded_subresources: list[Literal["exec", "attach", "portforward", "proxy"]] = Field(
         default_factory=list,
-        max_length=3,
+        max_length=4,
         description="Subresources of pods that are refused to others too while the asset is locked. Scaling, "
         "eviction, "
         "resizing and debug containers always are.",

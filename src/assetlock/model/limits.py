@@ -11,3 +11,9 @@ LONGEST_USERNAME = 1024
 
 CONTROL = r"[\pC\x{2028}\x{2029}]"
 """Characters that break a line or fool a terminal, as the API server's regular expressions (RE2) write them."""
+
+MOST_ANNOTATIONS = 500
+"""What has more is not stamped: the policy looks no further, as looking costs the square of their number."""
+
+MOST_NAMESPACE_ANNOTATIONS = 2000
+"""The same for what closes subresources in a namespace: about a thousand assets fit there."""

@@ -50,7 +50,8 @@ def finishes_deletion(review: Review) -> bool:
     if review.operation == "DELETE":
         return True
     kept = {"labels", "annotations", "ownerReferences"}
-    return content(review) <= {"status"} and not metadata(review) & kept
+    ending = {"status", "spec"} if review.subresource == "finalize" else {"status"}
+    return content(review) <= ending and not metadata(review) & kept
 
 
 def _differing(old: Object, new: Object, ignored: frozenset[str]) -> set[str]:

@@ -1,12 +1,14 @@
 """Who may go on updating a locked object: the controllers of Kubernetes itself, by exact name.
 
-They finish what the holder began. They may not delete. The garbage collector, the namespace controller and the
-pod autoscaler are not among them, since they begin things. The policy for targets has the same list.
+They finish what the holder began. They may not delete, nor give the object to another owner or claim. The garbage
+collector, the namespace controller and the pod autoscaler are not among them, since they begin things. The policy for
+targets has the same list.
 """
 
 from __future__ import annotations
 
-from assetlock.admission.review import Review
+from assetlock.admission.review import Review, mapping
+from assetlock.admission.rules import changes
 
 _CONTROLLERS = (
     "attachdetach-controller",
@@ -51,12 +53,20 @@ CONTROLLERS = frozenset(
 
 def may_update(review: Review) -> bool:
     """Whether the requester is such a controller, or the kubelet of the very node that it updates."""
-    return review.operation == "UPDATE" and _is_at_home(review)
+    return review.operation == "UPDATE" and _is_at_home(review) and not _changes_hands(review)
 
 
 def may_create(review: Review) -> bool:
     """Whether the requester is such a controller, making what belongs to the holder's things, or that kubelet."""
     return review.operation == "CREATE" and _is_at_home(review)
+
+
+def _changes_hands(review: Review) -> bool:
+    """Whether an owner adopts the object, or a claim binds it: strangers have controllers do this for them."""
+    if "ownerReferences" in changes.metadata(review):
+        return True
+    claims = [mapping(thing.get("spec")).get("claimRef") for thing in (review.old, review.new)]
+    return review.kind == "PersistentVolume" and claims[0] != claims[1]
 
 
 def _is_at_home(review: Review) -> bool:

@@ -18,6 +18,7 @@ from assetlock.core import names
 from assetlock.core.fence import namespace_fence
 from assetlock.core.fence.namespace_fence import NamespaceFence
 from assetlock.core.fence.stamp import Stamp
+from assetlock.model.limits import MOST_NAMESPACE_ANNOTATIONS
 
 
 def claims_on(review: Review, annotations: Mapping[str, str]) -> tuple[Claim, ...]:
@@ -28,6 +29,8 @@ def claims_on(review: Review, annotations: Mapping[str, str]) -> tuple[Claim, ..
 
 def guards_among(annotations: Mapping[str, str]) -> dict[str, NamespaceFence]:
     """The guards that can be read, by annotation."""
+    if len(annotations) > MOST_NAMESPACE_ANNOTATIONS:
+        return {}
     keys = sorted(
         key for key in annotations if key.endswith(names.NAMESPACE_FENCE_SUFFIX) and names.claimant(key)
     )
@@ -66,10 +69,18 @@ def refused(
 
 def _closes(found: NamespaceFence, review: Review) -> bool:
     return any(
-        (target.resource, target.name) == (review.resource, review.name)
+        (target.resource, target.name) == (review.resource, _pod(review))
         and review.subresource in namespace_fence.ALWAYS.union(target.closed)
         for target in found.targets
     )
+
+
+def _pod(review: Review) -> str:
+    """A proxy is asked for as ``name``, ``name:port`` or ``https:name:port``."""
+    if review.subresource != "proxy" or ":" not in review.name:
+        return review.name
+    parts = review.name.split(":")
+    return parts[1] if len(parts) == 3 else parts[0]
 
 
 def _replicas(scale: Object) -> object:

@@ -19,7 +19,7 @@ from assetlock.core import messages, names
 from assetlock.core.fence.stamp import Stamp, StampedHolder
 from assetlock.core.identity import Identity
 from assetlock.model.asset import BrokenGlass
-from assetlock.model.limits import LONGEST_USERNAME
+from assetlock.model.limits import LONGEST_USERNAME, MOST_ANNOTATIONS
 
 RETRY_WHILE_FREEING = 1
 LONGEST_RETRY = 60
@@ -204,10 +204,11 @@ def _stamped(identity: Identity) -> messages.HeldBy:
 
 
 def _claims(thing: Object, uid: str) -> tuple[Claim, ...]:
-    if labels_of(thing).get(names.FENCED_LABEL) != "true":
+    annotations = annotations_of(thing)
+    if labels_of(thing).get(names.FENCED_LABEL) != "true" or len(annotations) > MOST_ANNOTATIONS:
         return ()
     found = []
-    for key, text in sorted(annotations_of(thing).items()):
+    for key, text in sorted(annotations.items()):
         if key.endswith(names.STAMP_SUFFIX) and text.split("\n", 1)[0] == uid:
             found.append(Claim(key, text, _parsed(text)))
     return tuple(found)

@@ -14,11 +14,12 @@ from collections.abc import Mapping
 from assetlock.core import names
 from assetlock.core.fence.stamp import StampedHolder, holder_lines, holders_on
 from assetlock.core.observation import ObservedNamespace, ObservedTarget
+from assetlock.model.limits import MOST_NAMESPACE_ANNOTATIONS
 
 ALWAYS = frozenset({"scale", "eviction"})
 """The subresources that are closed for every target that has them."""
 
-CLOSABLE = ALWAYS | {"exec", "attach", "portforward"}
+CLOSABLE = ALWAYS | {"exec", "attach", "portforward", "proxy"}
 """And those that an asset may close besides."""
 
 NEVER_GUARDED = "kube-system"
@@ -88,8 +89,28 @@ def unguardable(target: ObservedTarget) -> str | None:
 
 def is_left_over(namespace: ObservedNamespace) -> bool:
     """Whether the namespace carries the label although nothing in it is closed."""
-    is_guarded = any(key.endswith(names.NAMESPACE_FENCE_SUFFIX) for key in namespace.annotations)
+    is_guarded = any(
+        key.endswith(names.NAMESPACE_FENCE_SUFFIX) and names.claimant(key) for key in namespace.annotations
+    )
     return names.GUARDED_LABEL in namespace.labels and not is_guarded
+
+
+def planted(namespace: ObservedNamespace) -> list[str]:
+    """The annotations there that are not the operator's: no asset's, or from before the namespace had the label."""
+    ours = [key for key in namespace.annotations if key.endswith(names.NAMESPACE_FENCE_SUFFIX)]
+    is_guarded = namespace.labels.get(names.GUARDED_LABEL) == "true"
+    return [key for key in ours if not is_guarded or names.claimant(key) is None]
+
+
+def overfull(namespace: ObservedNamespace) -> str | None:
+    """Why a fence on this namespace would not count, ready to be read; ``None`` if it would."""
+    count = len(namespace.annotations)
+    if count < MOST_NAMESPACE_ANNOTATIONS:
+        return None
+    return (
+        f"namespace {namespace.name} has {count} annotations, of which the fence looks at no more than "
+        f"{MOST_NAMESPACE_ANNOTATIONS}: remove some"
+    )
 
 
 def namespace_fence_of(annotations: Mapping[str, str], key: str) -> NamespaceFence | None:

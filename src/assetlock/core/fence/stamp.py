@@ -14,6 +14,14 @@ import functools
 from collections.abc import Iterable, Mapping
 
 from assetlock.core.identity import Identity
+from assetlock.core.observation import ObservedTarget
+from assetlock.model.limits import MOST_ANNOTATIONS
+
+ROOM_FOR_STAMPS = 50
+"""So many fewer annotations may be there when an object is stamped: other assets and its holder add theirs."""
+
+LONGEST_TOKEN = 18
+"""Digits: what has more does not fit into the Asset's status, and was written by somebody else."""
 
 EXEMPT = 0
 """Stands for a token on the lines of those who may update. Real tokens begin at 1."""
@@ -72,12 +80,23 @@ def holders_on(lines: Iterable[str]) -> tuple[tuple[StampedHolder, ...], tuple[s
     holders = []
     for line in lines:
         token, _, identity = line.partition(" ")
-        if not token.isdecimal():
+        if not (token.isascii() and token.isdecimal() and len(token) <= LONGEST_TOKEN):
             raise ValueError(f"not a fencing token: {token!r}")
         holders.append(StampedHolder(int(token), Identity.parse(identity)))
     return (
         tuple(holder for holder in holders if holder.token != EXEMPT),
         tuple(holder.identity.username for holder in holders if holder.token == EXEMPT),
+    )
+
+
+def unstampable(target: ObservedTarget) -> str | None:
+    """Why a stamp on this object would not count, ready to be read; ``None`` if it would."""
+    count = len(target.annotations)
+    if count <= MOST_ANNOTATIONS - ROOM_FOR_STAMPS:
+        return None
+    return (
+        f"{target.target.kind} {target.target.name} has {count} annotations, of which the fence looks at no more "
+        f"than {MOST_ANNOTATIONS}: remove some"
     )
 
 

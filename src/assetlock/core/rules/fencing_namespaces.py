@@ -26,6 +26,8 @@ def put_up(situation: Situation) -> Decision | None:
             continue
         writes.append(write)
         wanted, present = _wanted(situation, space), situation.guard(space)
+        if wanted is not None and present is not None and present.token > situation.mark:
+            confirm.add(ConfirmAsset(situation.observation.asset.metadata.resource_version))
         if wanted is not None:
             confirm |= {
                 *confirm_readmission(situation, wanted.holders, present.holders if present else ()),
@@ -55,8 +57,9 @@ def _missing(situation: Situation, space: ObservedNamespace) -> PatchNamespace |
     annotations: dict[str, str | None] = {}
     if space.labels.get(names.GUARDED_LABEL) != "true":
         labels[names.GUARDED_LABEL] = "true"
+    annotations |= dict.fromkeys(namespace_fence.planted(space))
     wanted, present = _wanted(situation, space), situation.guard(space)
-    if wanted is not None and present != wanted and (present is None or present.token <= situation.mark):
+    if wanted is not None and present != wanted:
         annotations[situation.namespace_fence_key] = str(wanted)
     if not labels and not annotations:
         return None

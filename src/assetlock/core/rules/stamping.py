@@ -9,12 +9,13 @@ from assetlock.core.decision import (
     ConfirmAsset,
     Confirmation,
     Decision,
+    Event,
     PatchTarget,
 )
 from assetlock.core.fence.other_assets import shut_out_of
-from assetlock.core.fence.stamp import Stamp, StampedHolder
+from assetlock.core.fence.stamp import Stamp, StampedHolder, unstampable
 from assetlock.core.identity import Identity
-from assetlock.core.messages import is_printable
+from assetlock.core.messages import MOST_HOLDERS, is_printable, shortened
 from assetlock.core.observation import ObservedTarget
 from assetlock.core.rules.live_reads import (
     confirm_former_gone,
@@ -38,9 +39,14 @@ def list_places(situation: Situation) -> Decision | None:
 
 
 def stamp(situation: Situation) -> Decision | None:
-    """Put the holders' stamps on every target that lacks them; never a lower token over one that is not known."""
+    """Put the holders' stamps on every target that lacks them.
+
+    A token above the Asset's mark is another leader's, who has recorded it already, or nobody's: the Asset, read
+    live, shows which. So a lower token never goes over one that was given out.
+    """
     holders, exempt = admitted(situation)
-    if not holders:
+    asset = situation.observation.asset
+    if not holders or asset is None:
         return None
     writes, confirm = [], set[Confirmation]()
     for target in _in_order(situation):
@@ -48,12 +54,14 @@ def stamp(situation: Situation) -> Decision | None:
             break
         stamp = Stamp(target.uid or "", holders, exempt)
         present = situation.stamp(target)
-        if present and (present == stamp or present.token > situation.mark):
+        if present == stamp or (present is None and unstampable(target)):
             continue
+        forged = _forgery(situation, target)
         stamps = {**_planted(target), situation.stamp_key: str(stamp)}
         patch = _target_patch(target, stamps, fenced=True)
-        writes.append(PatchTarget(target, patch))
+        writes.append(PatchTarget(target, patch, events=forged))
         confirm |= {
+            *([ConfirmAsset(asset.metadata.resource_version)] if forged else ()),
             *confirm_readmission(situation, holders, present.holders if present else ()),
             *confirm_recorded(situation, target.resource_version),
         }
@@ -74,6 +82,19 @@ def _in_order(situation: Situation) -> list[ObservedTarget]:
 def _shuts_out(situation: Situation, target: ObservedTarget) -> bool:
     usernames = {identity.username for holder in situation.holders for identity in _identities(holder)}
     return shut_out_of(target, situation.stamp_key, usernames) is not None
+
+
+def _forgery(situation: Situation, target: ObservedTarget) -> tuple[Event, ...]:
+    """What is told of a stamp with a token that was never given out; nothing if there is none."""
+    asset, present = situation.observation.asset, situation.stamp(target)
+    if asset is None or present is None or present.token <= situation.mark:
+        return ()
+    named = ", ".join(shortened(holder.identity.username) for holder in present.holders[:MOST_HOLDERS])
+    note = (
+        f"the stamp on {target.target.kind} {target.target.name} named {named} with token {present.token}, which was "
+        f"never given out: it was put right"
+    )
+    return (Event.about(asset, "StampForged", note, warning=True),)
 
 
 def admitted(situation: Situation) -> tuple[tuple[StampedHolder, ...], tuple[str, ...]]:
