@@ -95,7 +95,7 @@ def _values(service: int, webhooks: int, health: int, http: int) -> dict[str, An
     common = {"host": "$(POD_IP)", "extraEnv": address}
     return {
         "controller": {**common, "port": health},
-        "admission": {**common, "port": webhooks, "service": {"port": service}, "drainSeconds": 1},
+        "admission": {**common, "port": webhooks, "service": {"port": service}, "drainSeconds": 5},
         "http": {"extraArgs": ["--host=$(POD_IP)"], "extraEnv": address, "port": http, "replicas": 1},
     }
 

@@ -32,8 +32,6 @@ from assetlock.kube.recorder import EventRecorder
 
 FIRST_PAUSE = 1.0
 GRACE = 5.0
-DRAIN = 0.5
-"""Seconds from the signal to end until the listener closes; answers in between ask to close their connections."""
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +77,7 @@ async def serving(api: Api, host: str, port: int, settings: AdmissionSettings) -
         ]
         try:
             async with _listening(
-                application(webhooks, callers.are_admitted), certificate, host, port
+                application(webhooks, callers.are_admitted), certificate, host, port, settings.drain_seconds
             ) as bound:
                 log.info("serving webhooks", extra={"host": host, "port": bound})
                 yield bound
@@ -90,7 +88,7 @@ async def serving(api: Api, host: str, port: int, settings: AdmissionSettings) -
 
 @contextlib.asynccontextmanager
 async def _listening(
-    app: web.Application, certificate: ServingContext, host: str, port: int
+    app: web.Application, certificate: ServingContext, host: str, port: int, drain: float
 ) -> AsyncIterator[int]:
     draining = asyncio.Event()
 
@@ -107,7 +105,7 @@ async def _listening(
     finally:
         # The API server keeps connections, and a request that meets a closing one is lost.
         draining.set()
-        await asyncio.sleep(DRAIN)
+        await asyncio.sleep(drain)
         await runner.cleanup()
 
 

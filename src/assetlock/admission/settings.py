@@ -18,6 +18,11 @@ class AdmissionSettings(LockSettings):
         None, description="Serving certificate; without it we make one."
     )
     tls_key_file: pathlib.Path | None = Field(None, description="Its key.")
+    drain_seconds: float = Field(
+        0.5,
+        ge=0,
+        description="How long it goes on serving when it is to end; each answer then closes its connection.",
+    )
     tls_names: str = Field(
         "", description="Further names and addresses for our certificate, comma-separated."
     )
