@@ -75,7 +75,7 @@ def _lacking(wanted: Mapping[str, Any], served: Mapping[str, Any], path: str = "
 
 
 def policies(api: Api, _namespace: str) -> Iterator[Finding]:
-    """Whether each policy is bound, and denies."""
+    """Whether each policy is bound, and does what it is to do: most deny."""
     from assetlock.install import manifests
 
     for wanted in manifests("manifests"):
@@ -89,8 +89,11 @@ def policies(api: Api, _namespace: str) -> Iterator[Finding]:
                 WRONG, f"the binding of {name} is missing: it refuses nothing; run assetlock install"
             )
             continue
-        denies = "Deny" in bound["spec"].get("validationActions", ())
-        yield Finding(OK, name) if denies else Finding(WRONG, f"{name} does not deny; run assetlock install")
+        lacking = {*wanted["spec"]["validationActions"]} - {*bound["spec"].get("validationActions", ())}
+        if lacking:
+            yield Finding(WRONG, f"{name} does not {', '.join(sorted(lacking))}; run assetlock install")
+        else:
+            yield Finding(OK, name)
 
 
 def webhooks(api: Api, namespace: str) -> Iterator[Finding]:
