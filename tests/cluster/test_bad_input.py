@@ -310,11 +310,15 @@ def test_a_lease_of_that_name_without_our_label_is_in_the_way_but_not_hammered(o
     del body["metadata"]["labels"]
     operated.create(body, user="alice")
     operated.lock("first", "bob", wait="5m")
-    operated.kubectl("wait", "ast/vm-1", "--for=condition=Ready", "--timeout=10s")
+    operated.kubectl("wait", "ast/vm-1", "--for=condition=Ready=False", "--timeout=20s")
+    [ready] = [c for c in operated.get("ast", "vm-1")["status"]["conditions"] if c["type"] == "Ready"]
+    assert (ready["reason"], "asset.vm-1" in ready["message"]) == ("WriteFailed", True)
     time.sleep(3)  # time for a hundred attempts, were there no backoff
     log = operated.stack.running[Part.CONTROLLER].log.read_text()
     attempts = [
-        line for line in log.splitlines() if f"{operated.namespace}/vm-1" in line and "try again" in line
+        line
+        for line in log.splitlines()
+        if f"{operated.namespace}/vm-1" in line and "write did not go through" in line
     ]
     assert 1 <= len(attempts) <= 10
     operated.kubectl("delete", "lease", "asset.vm-1", user="alice")
