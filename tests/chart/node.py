@@ -257,7 +257,8 @@ def command(container: dict[str, Any], env: dict[str, str]) -> list[str]:
 
 def environment(container: dict[str, Any], pod: Pod, address: str) -> dict[str, str]:
     """The variables that Kubernetes would set."""
-    fields = {"metadata.namespace": pod["metadata"]["namespace"], "status.podIP": address}
+    metadata = {f"metadata.{name}": pod["metadata"][name] for name in ("name", "namespace", "uid")}
+    fields = {**metadata, "spec.nodeName": NAME, "status.podIP": address}
     found: dict[str, str] = {}
     for variable in container.get("env", []):
         if "valueFrom" in variable:
