@@ -70,6 +70,7 @@ def test_what_the_operator_writes_is_not_declared() -> None:
         assert document["kind"] != "Secret"
         if document["kind"] == "MutatingWebhookConfiguration":
             assert all("caBundle" not in webhook["clientConfig"] for webhook in document["webhooks"])
+            assert all("path" not in webhook["clientConfig"]["service"] for webhook in document["webhooks"])
             [creations] = [one for one in document["webhooks"] if one["name"].startswith("creations.")]
             assert "rules" not in creations
 

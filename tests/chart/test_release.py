@@ -61,9 +61,9 @@ def test_an_upgrade_under_load_loses_no_request_and_no_lock(release: Release) ->
     written = 0
     before = running(release)
     with concurrent.futures.ThreadPoolExecutor() as threads:
-        annotation = "podAnnotations.upgraded"
+        parts = ("controller", "admission", "http")
         upgrade = threads.submit(
-            release.upgrade, f"--set=controller.{annotation}=yes", f"--set=admission.{annotation}=yes"
+            release.upgrade, *(f"--set={part}.podAnnotations.upgraded=yes" for part in parts)
         )
         while not upgrade.done() or written < 10:
             written += 1
