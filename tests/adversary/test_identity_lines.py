@@ -68,7 +68,7 @@ def test_made_up_ids_of_somebody_impersonated_match_no_line(delegating: Shop) ->
             for claim in ("pod-uid", "credential-id"):
                 liar = delegating.impersonating(name, **{claim: word})
                 delegating.create(_may_edit(name), check=False)
-                assert "closed for maintenance" in delegating.refused(
+                assert "under maintenance" in delegating.refused(
                     liar, "label", "configmap", "app", "evil=true"
                 )
 

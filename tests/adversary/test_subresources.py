@@ -151,7 +151,7 @@ def test_a_binding_brings_nothing_of_ours_onto_the_pod(shop: Shop, pod: dict[str
 def test_a_proxy_into_a_pod_is_closed_where_the_asset_says_so(shop: Shop, pod: dict[str, Any]) -> None:
     for name in ("p", "p:80", "http:p:80"):
         path = f"/api/v1/namespaces/{shop.namespace}/pods/{name}/proxy/"
-        assert "proxy of pods p" in shop.refused("root", "get", "--raw", path)
+        assert f"proxy of pods {name}" in shop.refused("root", "get", "--raw", path)
         assert "is locked" not in shop.refused("alice", "get", "--raw", path)
 
 

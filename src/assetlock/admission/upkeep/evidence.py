@@ -41,7 +41,8 @@ class Evidence:
     """The object as it was before the write.
 
     ``removes``: the write ends it. ``is_fresh``: it was written so lately that managed fields, which have whole
-    seconds, may look the same after another write.
+    seconds, may look the same after another write. ``others`` are the fields of writes that are nobody's: a status,
+    and our own stamps.
     """
 
     resource: Resource
@@ -51,6 +52,7 @@ class Evidence:
     version: str
     removes: bool
     fields: _Fields
+    others: _Fields
     is_fresh: bool
 
     def shows(self, live: Object | None) -> bool:
@@ -64,7 +66,10 @@ class Evidence:
             return True
         if meta.get("uid") != self.uid or meta.get("resourceVersion") == self.version:
             return False
-        return self.is_fresh or not self.fields or bool(_fields_of(live) - self.fields)
+        fields, others = _fields_of(live)
+        if fields - self.fields:
+            return True
+        return others == self.others if self.is_fresh else not self.fields
 
 
 def evidence_of(review: Review, now: datetime.datetime) -> Evidence | None:
@@ -75,6 +80,7 @@ def evidence_of(review: Review, now: datetime.datetime) -> Evidence | None:
     plural, _, group = review.resource.partition(".")
     is_namespace = (group, plural) == ("", "namespaces")  # Reviewed as if it were in itself.
     namespace = None if is_namespace else review.namespace or None
+    fields, others = _fields_of(review.old)
     return Evidence(
         Resource(group, review.version, plural, review.kind, namespace is not None),
         namespace,
@@ -82,7 +88,8 @@ def evidence_of(review: Review, now: datetime.datetime) -> Evidence | None:
         str(before.get("uid") or ""),
         str(before.get("resourceVersion") or ""),
         review.operation == "DELETE" or review.subresource == "eviction",
-        (fields := _fields_of(review.old)),
+        fields,
+        others,
         any(abs(now - when) < FRESH for *_, time in fields if (when := moment(time))),
     )
 
@@ -155,12 +162,14 @@ class MadeWrites:
             return None
 
 
-def _fields_of(thing: Object) -> _Fields:
-    """Who wrote what is there and when, but for a status and our own stamps."""
+def _fields_of(thing: Object) -> tuple[_Fields, _Fields]:
+    """Who wrote what is there and when; apart from that who wrote a status, or our own stamps."""
     managed = metadata_of(thing).get("managedFields")
     entries = [entry for entry in managed if isinstance(entry, dict)] if isinstance(managed, list) else []
-    return frozenset(
-        tuple(str(entry.get(field) or "") for field in ("manager", "operation", "subresource", "time"))
-        for entry in entries
-        if entry.get("subresource") != "status" and entry.get("manager") != OUR_MANAGER
-    )
+    writes: set[tuple[str, ...]] = set()
+    others: set[tuple[str, ...]] = set()
+    for entry in entries:
+        is_other = entry.get("subresource") == "status" or entry.get("manager") == OUR_MANAGER
+        read = (str(entry.get(field) or "") for field in ("manager", "operation", "subresource", "time"))
+        (others if is_other else writes).add(tuple(read))
+    return frozenset(writes), frozenset(others)
