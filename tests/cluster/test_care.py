@@ -99,7 +99,7 @@ def test_who_waits_sees_place_and_those_ahead(operated: Operated) -> None:
     until(
         lambda: operated.get("alk", "third").get("status", {}).get("queuePosition") == 2, "both are in line"
     )
-    shown = operated.kubectl("get", "alk", "third").stdout
+    shown = operated.kubectl("get", "alk", "third", "-o", "wide").stdout
     assert "WAITS FOR" in shown
     assert "alice (first), bob (second)" in shown
     assert "position 2 in the queue" in operated.condition("third")["message"]
