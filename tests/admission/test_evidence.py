@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
+import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from assetlock.admission.upkeep.evidence import Evidence, evidence_of
+from assetlock.admission.upkeep.evidence import Evidence, MadeWrites, evidence_of
+from assetlock.kube.api import Api
+from assetlock.kube.transport import Reply
 from tests.admission.reviews import config_map, review, user
 
 BOB = user("bob")
@@ -86,3 +91,41 @@ def test_right_after_another_write_in_the_same_second_the_version_alone_is_enoug
     at_once = evidence_of(review("UPDATE", by=BOB, old=old, new=old), LATER.replace(hour=0, second=1))
     assert at_once is not None
     assert at_once.shows(thing(8, managedFields=BEFORE))
+
+
+def test_right_after_another_write_a_stamp_of_ours_shows_nothing() -> None:
+    now = datetime.datetime(2030, 1, 1, 0, 0, 1, tzinfo=datetime.UTC)
+    old = thing(managedFields=BEFORE)
+    fresh = evidence_of(review("UPDATE", by=BOB, old=old, new=old), now)
+    assert fresh is not None
+    stamped = [*BEFORE, written("assetlock", "2030-01-01T00:00:01Z")]
+    assert not fresh.shows(thing(8, managedFields=stamped))
+    assert fresh.shows(thing(8, managedFields=BEFORE))
+
+
+class OneObject:
+    """Has one object, in its second version."""
+
+    async def request(self, *_: Any, **__: Any) -> Reply:
+        body = thing(8, managedFields=[written("kubectl", "2030-01-01T00:00:01Z")])
+        return Reply(200, {}, json.dumps(body).encode())
+
+    async def close(self) -> None: ...
+
+    def stream(self, *_: Any, **__: Any) -> AsyncIterator[bytes]:
+        raise NotImplementedError
+
+
+async def test_a_review_of_something_odd_keeps_no_other_write_from_being_seen() -> None:
+    seen: list[str] = []
+    shown = asyncio.Event()
+    writes = MadeWrites(Api(OneObject()), now=lambda: LATER)
+    odd = review("UPDATE", by=user("mallory"), old=thing(name=".."), new=thing(name=".."))
+    writes.once_made(odd, lambda: seen.append("odd"))
+    old = thing(managedFields=BEFORE)
+    writes.once_made(review("UPDATE", by=BOB, old=old, new=old), shown.set)
+    running = asyncio.create_task(writes.run())
+    async with asyncio.timeout(30):
+        await shown.wait()
+    running.cancel()
+    assert seen == []

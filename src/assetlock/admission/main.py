@@ -10,6 +10,7 @@ import pathlib
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import NoReturn
 
 from aiohttp import web
 
@@ -66,14 +67,17 @@ async def serving(api: Api, host: str, port: int, settings: AdmissionSettings) -
     await _once(callers.refresh, "the path of the webhooks is not known yet")
     async with asyncio.TaskGroup() as tasks:
         running = [
-            tasks.create_task(view.reflector.run(), name="assets"),
-            tasks.create_task(activity.run(), name="signs"),
-            tasks.create_task(made.run(), name="made writes"),
-            tasks.create_task(ended.reflector.run(), name="ended stamps"),
-            tasks.create_task(events.run(), name="events"),
-            tasks.create_task(certificate.run(), name="certificate"),
-            tasks.create_task(callers.run(), name="callers"),
-            tasks.create_task(CreationRules(api, view).run(), name="creation rules"),
+            tasks.create_task(_kept_up(name, upkeep), name=name)
+            for name, upkeep in (
+                ("assets", view.reflector.run),
+                ("activity", activity.run),
+                ("made writes", made.run),
+                ("ended stamps", ended.reflector.run),
+                ("events", events.run),
+                ("certificate", certificate.run),
+                ("callers", callers.run),
+                ("creation rules", CreationRules(api, view).run),
+            )
         ]
         try:
             async with _listening(
@@ -107,6 +111,16 @@ async def _listening(
         draining.set()
         await asyncio.sleep(drain)
         await runner.cleanup()
+
+
+async def _kept_up(name: str, upkeep: Callable[[], Awaitable[object]]) -> NoReturn:
+    """Begin it again whenever it fails: the webhooks answer without it, and it may be one odd object alone."""
+    while True:
+        try:
+            await upkeep()
+        except Exception:
+            log.exception("%s: failed, beginning again in %.0f s", name, FIRST_PAUSE)
+        await asyncio.sleep(FIRST_PAUSE)
 
 
 async def _once(refresh: Callable[[], Awaitable[object]], otherwise: str) -> None:

@@ -135,7 +135,12 @@ class MadeWrites:
             await self._woken.wait()
             await asyncio.sleep(PAUSE)
             for which in list(self._awaited):
-                await self._look(which)
+                try:
+                    await self._look(which)
+                except Exception:
+                    # What a review says may be anything. It must not keep the writes of others from being seen.
+                    self._awaited.pop(which, None)
+                    log.exception("a write can't be looked for")
             if not self._awaited:
                 self._woken.clear()
 
