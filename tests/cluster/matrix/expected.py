@@ -122,8 +122,9 @@ RULES = (
     Rule(YES, who=[HOLDER], on=STAMPED),
     # What is going already may be finished by whoever must.
     Rule(YES, what=[*DELETIONS, verbs.FINALIZERS], on=[objects.TERMINATING]),
-    # Controllers finish what the holder began, but begin no deletion.
-    Rule(REFUSED, who=[CONTROLLER], what=DELETIONS, on=STAMPED),
+    # Controllers finish what the holder began, but begin no deletion, and give nothing to another owner.
+    Rule(DROPPED, who=[CONTROLLER], what=[verbs.ORPHAN], on=[objects.WARNED]),
+    Rule(REFUSED, who=[CONTROLLER], what=[*DELETIONS, verbs.ORPHAN], on=STAMPED),
     Rule(YES, who=[CONTROLLER], on=STAMPED),
     # What is left is refused; or dropped, if it can be, where the asset says so.
     Rule(REFUSED, what=DELETIONS, on=[objects.WARNED]),
