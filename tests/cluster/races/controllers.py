@@ -26,7 +26,7 @@ def start(cluster: ControlPlane, *, module: str = THE_OPERATOR, server: str | No
     number = next(_numbers)
     if server is not None:
         kubeconfig = _pointed_at(server, kubeconfig, cluster.folder / f"controller-{number}.kubeconfig")
-    port, _ = _free_ports()
+    port = next(_free_ports())
     health = f"http://{HOST}:{port}/readyz"
     env = {"ASSETLOCK_HEALTH_HOST": HOST, "ASSETLOCK_HEALTH_PORT": str(port), "PYTHONPATH": str(ROOT)}
     argv = [sys.executable, "-m", module, "operator", "controller", "--kubeconfig", str(kubeconfig)]
