@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import uuid
 from collections.abc import Iterator
 
@@ -9,6 +10,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from assetlock.dev import ControlPlane
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts what runs in its background so, and every command that a test starts would inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("any load", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any load")
