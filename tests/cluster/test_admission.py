@@ -115,7 +115,7 @@ def test_a_stranger_gets_423_and_reads_who_since_until_why_and_what_to_do(locked
     assert f"held by {HOLDER} since 20" in complaint
     assert " until 20" in complaint
     assert "(kernel update)" in complaint
-    assert "with assetName: vm and wait: 30m" in complaint
+    assert "with assetName: vm and wait: 1h5m" in complaint
 
 
 def test_the_raw_answer_has_code_causes_and_a_time_to_retry(locked: Cluster) -> None:
@@ -194,11 +194,13 @@ def test_breaking_the_glass_is_let_through_and_counted(locked: Cluster) -> None:
 
 
 def test_a_lock_is_its_creators(cluster: Cluster) -> None:
+    cluster.create(asset(target("settings")))
     assert not cluster.create(assetlock(), user="bob", groups=PLAIN)
     assert cluster.get("alk", "patching")["spec"]["holder"] == {"username": "bob"}
 
 
 def test_naming_somebody_else_needs_the_right_to(cluster: Cluster) -> None:
+    cluster.create(asset(target("settings")))
     named = assetlock(holder={"username": "carol"})
     assert 'needs the verb "delegate"' in cluster.create(named, user="bob", groups=PLAIN)
     assert not cluster.create(named, user="ci")
@@ -212,6 +214,7 @@ def test_a_ttl_that_can_not_be_meant_is_refused_by_name(cluster: Cluster, ttl: s
 
 
 def test_a_lease_is_stamped_with_owner_and_our_own_times(cluster: Cluster) -> None:
+    cluster.create(asset(target("settings")))
     future = lease(renewTime="2099-01-01T00:00:00.000000Z", acquireTime="2099-01-01T00:00:00.000000Z")
     assert not cluster.create(future, user="bob", groups=PLAIN)
     stored = cluster.get("lease", "asset.vm")
@@ -335,6 +338,7 @@ def test_a_dead_process_leaves_the_policies_and_blocks_nothing_unlocked(
 def test_a_lost_certificate_is_made_anew_under_the_open_listener(
     cluster: Cluster, admission: Admission
 ) -> None:
+    cluster.create(asset(target("settings")))
     before = admission.served_certificate()
     admission.plane.kubectl("delete", "secret", SECRET, f"--namespace={names.OPERATOR_NAMESPACE}")
     until(lambda: admission.served_certificate() != before, "another is served", seconds=30)
