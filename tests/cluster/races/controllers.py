@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import pathlib
@@ -9,7 +10,7 @@ import sys
 import urllib.error
 import urllib.request
 
-from tests.cluster.conftest import until
+from tests.cluster.conftest import SHORT_ELECTIONS, until
 
 from assetlock.cli.stack import HOST, _free_ports
 from assetlock.core import names
@@ -20,7 +21,28 @@ THE_OPERATOR = "assetlock.cli.main"
 _numbers = itertools.count()
 
 
-def start(cluster: ControlPlane, *, module: str = THE_OPERATOR, server: str | None = None) -> AddedProcess:
+@dataclasses.dataclass(frozen=True)
+class Controller:
+    """One that was started, and where it says whether it leads."""
+
+    process: AddedProcess
+    health: str
+
+    def stands_by(self) -> bool:
+        return self._says(b"standing by")
+
+    def leads(self) -> bool:
+        return self._says(b"leading")
+
+    def _says(self, word: bytes) -> bool:
+        try:
+            with urllib.request.urlopen(self.health, timeout=5) as answer:
+                return bool(answer.read() == word)
+        except (urllib.error.URLError, OSError):
+            return False
+
+
+def start(cluster: ControlPlane, *, module: str = THE_OPERATOR, server: str | None = None) -> Controller:
     """Start a controller and return when it leads; it speaks to the API server, or to what stands before that."""
     kubeconfig = cluster.kubeconfig_for_service_account(names.OPERATOR_NAMESPACE, "assetlock-controller")
     number = next(_numbers)
@@ -30,9 +52,11 @@ def start(cluster: ControlPlane, *, module: str = THE_OPERATOR, server: str | No
     health = f"http://{HOST}:{port}/readyz"
     env = {"ASSETLOCK_HEALTH_HOST": HOST, "ASSETLOCK_HEALTH_PORT": str(port), "PYTHONPATH": str(ROOT)}
     argv = [sys.executable, "-m", module, "operator", "controller", "--kubeconfig", str(kubeconfig)]
+    env |= SHORT_ELECTIONS
     process = cluster.add_process(f"controller-{number}", argv, env=env, ready_url=health)
-    until(lambda: _leads(health), "the controller leads", seconds=60)
-    return process
+    controller = Controller(process, health)
+    until(controller.leads, "the controller leads", seconds=60)
+    return controller
 
 
 def _pointed_at(server: str, kubeconfig: pathlib.Path, path: pathlib.Path) -> pathlib.Path:
@@ -40,11 +64,3 @@ def _pointed_at(server: str, kubeconfig: pathlib.Path, path: pathlib.Path) -> pa
     config["clusters"][0]["cluster"]["server"] = server
     path.write_text(json.dumps(config))
     return path
-
-
-def _leads(health: str) -> bool:
-    try:
-        with urllib.request.urlopen(health, timeout=5) as answer:
-            return bool(answer.read() == b"leading")
-    except (urllib.error.URLError, OSError):
-        return False

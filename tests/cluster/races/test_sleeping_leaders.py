@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from tests.cluster.conftest import Operated, operator_in_a_cluster, until
 from tests.cluster.races import controllers
+from tests.cluster.races.controllers import Controller
 from tests.cluster.races.gates import HoldingProxy, holding_proxy
 
 from assetlock.cli.stack import Part, Stack
-from assetlock.dev import AddedProcess, ControlPlane
+from assetlock.dev import ControlPlane
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,19 +66,22 @@ class Leaders:
         self._url = url
         self._leader = self._next()
 
-    def fall_asleep(self) -> AddedProcess:
+    def fall_asleep(self) -> Controller:
         """Stop the leader in the midst of what it does; returns it when another leads."""
         sleeper = self._leader
-        os.kill(sleeper.pid, signal.SIGSTOP)
+        os.kill(sleeper.process.pid, signal.SIGSTOP)
         self._leader = self._next()
         return sleeper
 
-    def wake(self, sleeper: AddedProcess) -> None:
-        """Let a leader go on, and return when it has ended, as one that has lost its place must."""
-        os.kill(sleeper.pid, signal.SIGCONT)
-        until(lambda: not _lives(sleeper.pid), "the former leader ends", seconds=60)
+    def wake(self, sleeper: Controller) -> None:
+        """Let a leader go on, and return when it stands by, as one that has lost its place must. Then end it."""
+        os.kill(sleeper.process.pid, signal.SIGCONT)
+        try:
+            until(sleeper.stands_by, "the former leader stands by", seconds=60)
+        finally:
+            os.kill(sleeper.process.pid, signal.SIGKILL)
 
-    def _next(self) -> AddedProcess:
+    def _next(self) -> Controller:
         return controllers.start(self._cluster, server=self._url)
 
 
@@ -136,11 +140,3 @@ def _state(operated: Operated) -> dict[str, Any]:
         "target": operated.get("configmap", "app")["metadata"],
         "lock": operated.get("assetlock", "second")["status"]["state"],
     }
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
