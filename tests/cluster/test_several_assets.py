@@ -28,7 +28,7 @@ def test_all_are_held_fenced_and_released_together(operated: Operated) -> None:
         assert operated.write(target, "alice").returncode == 0
         assert "held by alice" in operated.write(target, "bob", "2").stderr
     shown = operated.kubectl("get", "alk", "release").stdout
-    assert '["web","db"]' in shown
+    assert "db, web" in shown
     operated.kubectl("delete", "alk", "release", user="alice")
     until(lambda: not leases(operated), "no Lease is left")
     until(lambda: operated.unfenced("tables") and operated.unfenced("pages"), "no stamp is left")
@@ -72,7 +72,7 @@ def test_any_of_a_pool_are_held_and_a_new_label_counts_for_who_waits(operated: O
     until(lambda: operated.get("alk", "patient").get("status", {}).get("queuePosition") == 1, "it waits")
     operated.kubectl("label", "asset", "three", "pool=x")
     operated.wait("alk/patient", "condition=Acquired")
-    assert '"pool":"x"' in operated.kubectl("get", "alk", "patient").stdout
+    assert "one, three" in operated.kubectl("get", "alk", "patient").stdout
     names = ["get", "alk", "patient", "-o", "jsonpath={.status.assets[*].name}"]
     assert operated.kubectl(*names, user="alice").stdout == "one three"
     assert operated.write("c", "alice").returncode == 0
