@@ -20,6 +20,7 @@ FAILURES = frozenset(
         "Deadlock",
         "TooFewAssets",
         "Maintenance",
+        "TargetLocked",
     }
 )
 
