@@ -79,9 +79,9 @@ def main() -> int:
     seeds: list[int] = [*range(options.start, options.start + options.seeds)]
     if options.failed_once:
         seeds += [seed for seed in FAILED_ONCE if seed not in seeds]
-        left_out = sorted(OPEN.keys() & set(seeds))
+    if left_out := sorted(OPEN.keys() & set(seeds)):
+        print(f"left out, as they are known to fail: {', '.join(map(str, left_out))}", flush=True)
         seeds = [seed for seed in seeds if seed not in OPEN]
-        print(f"left out, as they are known to fail: {', '.join(map(str, left_out)) or 'none'}", flush=True)
     return _many(seeds, processes=options.processes, shrinking=not options.no_shrink, first=options.first)
 
 

@@ -22,6 +22,7 @@ FAILED_ONCE = (
 )
 
 OPEN = {
+    144: "a lock is announced twice",
     473: "a joint lock is announced with the token of another",
     924: "an expired lock on two slots is never freed",
     1582: "an asset's status is never written",
