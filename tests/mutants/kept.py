@@ -674,8 +674,8 @@ MUTANTS = (
     Mutant(
         "take somebody's status for the holder's write",
         "admission/upkeep/evidence.py",
-        'if entry.get("subresource") != "status" and entry.get("manager") != OUR_MANAGER',
-        'if entry.get("manager") != OUR_MANAGER',
+        'is_other = entry.get("subresource") == "status" or entry.get("manager") == OUR_MANAGER',
+        'is_other = entry.get("manager") == OUR_MANAGER',
     ),
     Mutant(
         "write stamps through the version that an asset names",
