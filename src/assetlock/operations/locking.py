@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import dataclasses
 import datetime
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assetlock.kube.api import Api
@@ -104,7 +104,6 @@ async def until_settled(
     lock: AssetLock,
     *,
     seconds: float,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> AssetLock:
     """The lock once it is settled, or as it is when the time is up; `NotFound` when it is deleted meanwhile."""
     name = lock.metadata.name
@@ -121,7 +120,7 @@ async def until_settled(
         except TimeoutError:
             return await read(api, namespace, name)
         except (Gone, TransportError):
-            await sleep(min(pause, left))
+            await asyncio.sleep(min(pause, left))
             pause = min(2 * pause, LONGEST_PAUSE)
         lock = await read(api, namespace, name)
     return lock
